@@ -1,15 +1,20 @@
 """Reports what each policy and the plan would do to each object, in several formats.
 
+A *result* is what one rule of a policy, or the plan of one gang, says about an object. Results that are
+errors, failures or warnings are *findings*. The *fate* of an object is what would happen to it: refused,
+queued, changed or unchanged. A *course* is a cluster over time, simulated or replayed, and its *figures*
+are means over that time. A *map* draws the racks of a topology with their nodes and gangs.
+
 - `model`: the `Report` and its results, from which every format is written
 - `collect`: makes the results from decisions
 - `not_read`: results for unsupported kinds and unknown namespaces
 - `offender`, `lines`: find the field and the line that a result is about
-- `formats`: the table of formats, a file each with a function `write`: `table`, `json`, `openreports`,
+- `formats`: the table of formats, each a module with a function `write`: `table`, `json`, `openreports`,
   `junit`, `sarif`, `markdown` and `html`
 - `fabric_map`: the map of a topology; `fabric_text` draws it as text
 - `views`: the diff and racks of an object, for the HTML page
 - `moves`, `verification`: print the results of `bayplan defrag` and `bayplan verify`
-- `figures`: prints and draws the figures of a cluster over time
+- `figures`: prints and draws figures of courses
 - `in_cluster`: merges decisions into the Report of a namespace in a cluster
 - `terminal`, `documents`: print tables, JSON and YAML for every command
 - `printable`: replaces characters that are unsafe in a terminal

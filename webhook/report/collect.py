@@ -1,9 +1,10 @@
 """Converts decisions into the results of policies and of the plan. Pure.
 
-A mutating policy passes, with the fields that it would change. A validating policy passes, fails or warns.
-The plan passes (admitted), warns (queued) or fails (rejected). Policies that need a missing cluster are
-skipped. In a namespace whose mode is not enforce, a refusal becomes a warning, and results say that nothing
-is done.
+The result of a mutating policy that changes the object is a pass that lists the changed fields. The result
+of a validating policy is a pass, a failure or a warning; that of the plan is a pass if the gang is
+admitted, a warning if it is queued, and a failure if it is rejected. Policies that need a cluster are
+skipped if there is none. In a namespace whose mode is not `enforce`, a refusal becomes a warning, and
+messages say that nothing is done.
 """
 
 from __future__ import annotations
@@ -26,25 +27,31 @@ from webhook.report.model import EXEMPTION, MUTATION, Outcome, Result
 from webhook.report.offender import fields_named, offending_field, warned_field
 
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):\d+)?", re.DOTALL)
-"""A file in an error, with line and column if the file does not parse."""
+"""The file of an `InputError`, with line and column if the file does not parse."""
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _EFFECTS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
-"""What mode enforce would do, by the rule of a policy's result, or the decision of the plan's result."""
+"""What mode `enforce` would do to the object, by the rule of a policy's result, or by the decision of the
+plan's result.
+"""
 
 
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
 FIELDS_TOLD = 6
-"""Number of changed fields that a result names; `bayplan mutate -o patch` prints the whole patch."""
+"""The maximum number of changed fields that a result names; `bayplan mutate -o patch` prints the whole
+patch.
+"""
 
 
 PODS = "pods"
-"""The policy name of results on an object's pods: pods that would be replaced, or too few that fit."""
+"""The policy name of results about an object's pods: pods would be replaced, or too few pods fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An object of a report with its decision. `name`: NAMESPACE/KIND/NAME. `file`: "" if it is not in a
-    file. `document`: its index in the file. `text`: the content of the file.
+    """An object of a report, and the decision on it.
+
+    `name`: NAMESPACE/KIND/NAME. `file`: "" if the object is not from a file. `document`: the index of the
+    object's document in the file, from 0. `text`: the content of the file.
     """
 
     name: str
@@ -55,8 +62,8 @@ class Subject:
     decision: Decision
 
     def line(self, field: str) -> int:
-        """Returns the line of a field in the file; the line of the object if `field` is "", 0
-        without a file.
+        """Returns the line of a field in the file, from 1: of the object if `field` is ""; 0 without a
+        file.
         """
         if not self.file:
             return 0
@@ -65,7 +72,9 @@ class Subject:
 
 
 def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
-    """Returns the results of all objects, in order; for each object, of the policies and then of the plan."""
+    """Returns the results of all objects in their order; for each object, those of policies before the
+    plan's.
+    """
     return tuple(
         _placed(_in_mode(result, subject.decision.mode), subject)
         for subject in subjects
@@ -87,13 +96,13 @@ def _unread(error: InputError) -> Result:
 
 
 def _about(error: InputError) -> str:
-    """Returns the error with object and field, but without the file, which the result has already."""
+    """Returns the error's object, field and message, without the file, which the result has in a field."""
     return ": ".join(part for part in (error.where.object, error.where.field, error.message) if part)
 
 
 def _in_mode(result: Result, mode: Mode) -> Result:
-    """Returns the result for a namespace in this mode: in modes other than enforce, a refusal is a
-    warning.
+    """Returns the result as it is in this mode of the namespace: unless that is `enforce`, a refusal
+    becomes a warning, and the message says that nothing is done.
     """
     if mode == "enforce":
         return result
@@ -106,8 +115,8 @@ def _in_mode(result: Result, mode: Mode) -> Result:
 
 
 def _placed(result: Result, subject: Subject) -> Result:
-    """Returns the result with its line and field: the field or name in its message, else the
-    object's line.
+    """Returns the result with file, field and line. If it has no field, takes one that its message names;
+    without any, the line is that of the object.
     """
     match = _FIELD.search(result.message)
     field = result.field or (match.group() if match else "")
@@ -150,7 +159,9 @@ def _of(subject: Subject) -> Iterator[Result]:
 
 
 def _together(planned: Iterable[Result]) -> Iterator[Result]:
-    """Yields the plan's results for the gangs of one object; equal results are merged into one."""
+    """Yields the plan's results for the gangs of one object. Results with the same message become one, which
+    counts them.
+    """
     by_message: dict[tuple[str, str, str], list[Result]] = {}
     for result in planned:
         by_message.setdefault((result.result, result.rule, result.message), []).append(result)
@@ -172,8 +183,8 @@ def _left_out(blank: Result, row: Skipped) -> Result:
 
 
 def _exempted(blank: Result, row: Exempted) -> Result:
-    """Returns the result of an exception that applies: a skip, as in Kyverno's reports; a warning if it has
-    ended.
+    """Returns the result for a PolicyException that matches the object: a skip, as in Kyverno's reports, or a
+    warning if the exception has ended.
     """
     return replace(
         blank,

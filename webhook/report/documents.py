@@ -9,7 +9,10 @@ import yaml
 
 
 def indented(value: object) -> str:
-    """Returns the value as JSON, indented by two spaces. Raises `orjson.JSONEncodeError` for other types."""
+    """Returns the value as JSON with an indent of two spaces.
+
+    Raises `orjson.JSONEncodeError` for types that JSON does not have.
+    """
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
@@ -19,7 +22,8 @@ def as_list(items: Iterable[object]) -> dict[str, object]:
 
 
 def as_yaml(value: object) -> str:
-    """Returns the value as a YAML document: keys in their order, lines of about 110 characters, unescaped.
+    """Returns the value as a YAML document: keys in their order, lines of about 110 characters, and
+    characters beyond ASCII not escaped.
 
     Raises `yaml.representer.RepresenterError` for types that JSON does not have.
     """

@@ -1,4 +1,7 @@
-"""Makes a map of a topology: rows of nodes with their gangs, which terminal and HTML page draw. Pure."""
+"""Makes the map of a topology: a row for each domain, with its nodes and their gangs. Pure.
+
+`fabric_text`, `html.fabric` and the live page draw the map.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from planner.model.topology import Topology
 from webhook.report.printable import printable
 
 NodeState = Literal["placed", "held", "full", "partly", "free", "unusable"]
-"""The state of a node. `placed`: pods of a gang are placed on it. `held`: a gang has reserved it, without
-pods. `full`, `partly`: pods outside gangs use all GPUs, or some. `free`: it runs only DaemonSets. `unusable`:
-it is cordoned or not ready.
+"""The state of a node. `placed`: the reservation of a gang assigns pods to the node. `held`: a gang has
+reserved the node, but assigns no pods to it. `full`, `partly`: other pods use all or some of its GPUs.
+`free`: no pods but those of DaemonSets run on it. `unusable`: the node is cordoned or not ready.
 """
 WITHOUT_LABELS = "(without labels)"
 ALL_NODES = "all nodes"
@@ -24,7 +27,7 @@ ALL_NODES = "all nodes"
 
 @dataclass(frozen=True, slots=True)
 class NodeCell:
-    """A node on the map: its state, the gang that uses or holds it ("" for none), and its GPUs."""
+    """A node on the map: its state, the gang that uses or holds it ("" for none), and its counts of GPUs."""
 
     node: str
     state: NodeState
@@ -34,10 +37,11 @@ class NodeCell:
 
 @dataclass(frozen=True, slots=True)
 class MapRow:
-    """A domain on the map. `depth`: from 0 for the coarsest level. `cells`: its nodes, if it is of the last
-    level above hosts.
+    """A domain on the map.
 
-    Nested domains with the same nodes (a rack and its NVLink domain) are one row, whose title names them all.
+    `depth`: the indent, 0 for the coarsest level. `cells`: the nodes of the domain, if it is of the finest
+    level above hosts; otherwise empty. Nested domains with the same nodes (a rack and its NVLink domain)
+    are one row, whose title names them all.
     """
 
     title: str
@@ -48,9 +52,11 @@ class MapRow:
 
 @dataclass(frozen=True, slots=True)
 class FabricMap:
-    """A topology with its totals, its domains in tree order, and its gangs in the order of their nodes.
+    """The map of a topology.
 
-    `title`: its name, with the domains that contain all of its nodes (such as its only zone).
+    `title`: its name, and the domains that contain all of its nodes (for example, its only zone). `count`:
+    its totals. `rows`: its domains in tree order. `gangs`: the gangs on its nodes, in the order of the
+    nodes.
     """
 
     title: str
@@ -66,7 +72,7 @@ def fabric_maps(snapshot: Snapshot) -> tuple[FabricMap, ...]:
 
 
 def fabric_map(snapshot: Snapshot, topology: Topology) -> FabricMap:
-    """Returns the map of a topology in the snapshot."""
+    """Returns the map of one topology of the cluster."""
     count = census(snapshot, topology.name)
     gang_nodes = _gang_nodes(snapshot)
     root = snapshot.base.trees[topology.name].root
@@ -80,8 +86,8 @@ def fabric_map(snapshot: Snapshot, topology: Topology) -> FabricMap:
 
 
 def _narrowed(domain: Count, branch: Subtree) -> tuple[Count, Subtree, list[str]]:
-    """Descends to the finest domain above racks that has the same nodes. Returns it with the names of the
-    domains on the way.
+    """Descends from the root as long as there is only one domain, down to the level above racks at most.
+    Returns the last domain as count and as subtree, and the names of all these domains.
     """
     titles = []
     while len(domain.domains) == 1 and not _is_last(domain) and not _is_last(domain.domains[0]):
@@ -134,8 +140,10 @@ def _state(snapshot: Snapshot, node: str, count: Count) -> NodeState:
 
 
 def _gang_nodes(snapshot: Snapshot) -> dict[str, tuple[str, NodeState]]:
-    """Returns the gang of each node. If several have pods on it, the last one; without pods, its first
-    holder.
+    """Returns the gang and the state of each node that a reservation holds or uses.
+
+    If several gangs have pods on a node, it is the last of them; if none has, the first gang that holds
+    the node.
     """
     by_node: dict[str, tuple[str, NodeState]] = {}
     for reservation in snapshot.reservations:
@@ -148,5 +156,5 @@ def _gang_nodes(snapshot: Snapshot) -> dict[str, tuple[str, NodeState]]:
 
 
 def _in_line(text: str) -> str:
-    """Returns a name without line breaks and unprintable characters."""
+    """Returns the text on one line, with unprintable characters replaced."""
     return " ".join(printable(text).split())

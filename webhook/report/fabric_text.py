@@ -13,11 +13,11 @@ from webhook.report.printable import printable
 from webhook.report.terminal import folded
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZΓΔΘΛΞΠΣΦΨΩ"
-"""The letters of gangs: upper case for nodes with pods of the gang, lower case for nodes that it only holds.
-Greek letters that look like Latin ones are left out.
+"""The letters of gangs: upper case for nodes with pods of the gang, lower case for nodes that the gang
+only holds. Greek letters that look like Latin ones are left out.
 """
 _FURTHER_GANG = "@"
-"""The sign of all gangs for which no letter is left."""
+"""The sign of all gangs beyond the number of letters."""
 _SIGNS: Mapping[NodeState, str] = {"full": "#", "partly": "+", "free": ".", "unusable": "-"}
 _WORDS: Mapping[NodeState, str] = {
     "placed": "A: a gang's pods",
@@ -29,17 +29,17 @@ _WORDS: Mapping[NodeState, str] = {
 }
 _STYLES: Mapping[NodeState, str] = {"placed": "bold cyan", "held": "cyan", "unusable": "dim", "free": "green"}
 _TITLE = 30
-"""Maximum width of a row's title. Names of NVLink domains contain UUIDs; the space is better used
-for nodes.
+"""The maximum width of a row's title in columns. Names of NVLink domains contain UUIDs, which would leave too
+little space for the nodes.
 """
 _FEWEST_NODES = 8
-"""Minimum number of nodes in a line, even on a narrow terminal."""
+"""The minimum number of nodes in a line, even on a narrow terminal."""
 
 
 def drawn(fabric: FabricMap, width: int, *, nodes: bool = False) -> Iterator[Text]:
     """Yields the lines of the map, at most `width` columns wide: totals, racks, gangs and the legend.
 
-    `nodes`: add a line for each node.
+    `nodes`: also yields a line for each node, below its rack.
     """
     letters = letters_of(fabric.gangs)
     yield Text(f"{fabric.title}  {_totals(fabric.count)}", "bold")
@@ -55,12 +55,12 @@ def drawn(fabric: FabricMap, width: int, *, nodes: bool = False) -> Iterator[Tex
 
 
 def letters_of(gangs: Sequence[str]) -> dict[str, str]:
-    """Assigns a letter to each gang, in their order."""
+    """Returns a letter for each gang, in the order of the gangs; "@" for all gangs beyond the letters."""
     return {gang: LETTERS[i] if i < len(LETTERS) else _FURTHER_GANG for i, gang in enumerate(gangs)}
 
 
 class _Layout:
-    """The widths of the columns of all rows: titles, nodes and free GPUs."""
+    """The widths of the three columns: titles, nodes and free GPUs."""
 
     def __init__(self, rows: Sequence[MapRow], width: int) -> None:
         indented = (2 * row.depth + len(row.title) for row in rows)
@@ -103,7 +103,7 @@ def _node(cell: NodeCell, row: MapRow, letters: Mapping[str, str]) -> Text:
 
 
 def _gangs(letters: Mapping[str, str], width: int) -> Iterator[Text]:
-    """Yields a line with letter and name for each gang; gangs without a letter are counted."""
+    """Yields a line with letter and name for each gang, and a line that counts the gangs without a letter."""
     lettered = [(letter, gang) for gang, letter in letters.items() if letter != _FURTHER_GANG]
     for letter, gang in lettered:
         yield Text(f"  {letter} ", "cyan").append(folded(printable(gang), "    ", width)[4:], "not cyan")

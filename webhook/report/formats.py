@@ -1,4 +1,4 @@
-"""The table of report formats. To add a format, add a module and a row here."""
+"""The table of report formats by the value of `-o`. A new format needs a module, and a row here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Merges decisions into the `Report` (openreports.io) of a namespace in a cluster. Pure.
 
-Each namespace has one Report, named `bayplan`, with the newest results of each object. When it is full, the
-oldest results are removed. Several replicas write it, so each merges its decisions into the stored object.
+Each namespace has one Report, named `bayplan`, with the newest results of each object. If it becomes too
+large, the oldest results are removed. Several replicas of the webhook write it, so each merges its
+decisions into the stored Report.
 """
 
 from __future__ import annotations
@@ -26,26 +27,30 @@ Json: TypeAlias = dict[str, Any]
 NAME = "bayplan"
 """The name of the Report in each namespace."""
 LARGEST_COUNT, LARGEST_BYTES = 1000, 900_000
-"""Maximum number of results in a Report, and their size as JSON in bytes: etcd limits an object to
-1.5 MiB.
+"""The maximum number of results in a Report, and their maximum total size as JSON in bytes: etcd limits an
+object to 1.5 MiB.
 """
 LONGEST = 500
-"""Maximum length of a message or property. Longer texts are in the audit log and in `bayplan report`."""
+"""The maximum number of characters of a message or property. The whole text is in the audit log and in
+`bayplan report`.
+"""
 SETTLED_SECONDS = 30.0
-"""Seconds after a decision in which the object may be missing from watches, which lag behind."""
+"""Seconds for which the results of an object are kept although no watch has reported the object: watches lag
+behind the decision.
+"""
 REFUSED_SECONDS = 86_400.0
-"""Seconds for which a refusal is kept if the object never existed."""
+"""Seconds for which the refusal of an object is kept that does not exist."""
 _OF_PODS = "told-by"
 _PODS = "its pods"
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionNews:
-    """The results of a decision on an object (NAMESPACE/KIND/NAME), as entries of a Report, newest first.
+    """The results of one decision on an object (NAMESPACE/KIND/NAME), as entries of a Report.
 
-    `anew`: the whole object was evaluated, so earlier results of it are replaced. `by_pods`: the results are
-    for pods that the object created; they are dropped if the object has results of its own. `gone`: the
-    object was deleted.
+    `anew`: the whole object was evaluated, so all earlier results of it are replaced. `by_pods`: the
+    results are of pods that the object created; they are dropped if the Report has results of the object
+    itself. `gone`: the object was deleted, so its results are removed.
     """
 
     object: str
@@ -63,10 +68,11 @@ class DecisionNews:
 def decision_news(
     name: str, api_version: str, decision: Decision, now: float, *, anew: bool = True, pods_of: str = ""
 ) -> DecisionNews:
-    """Returns the results of a decision for the Report. `now`: seconds since the epoch. `pods_of`: the name
-    of the object that created the pod, under which the results of a pod are kept.
+    """Returns the results of a decision for the Report.
 
-    Results that only pass or skip are left out, because a Report shows what was changed or refused.
+    `now`: seconds since the epoch. `pods_of`: for a pod, the name of the object that created it, under
+    which its results are kept; "" for other objects. Results that only pass or skip are left out, because
+    a Report shows what was changed or refused.
     """
     moment = datetime.fromtimestamp(now, UTC)
     shown = pods_of or name
@@ -96,10 +102,9 @@ def _cut(text: str) -> str:
 
 
 def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], revision: str) -> Json | None:
-    """Returns the Report with the decisions merged into it. `document`: the stored Report, None if there is
-    none.
+    """Returns the Report with the decisions merged into it; `document` itself if nothing changes.
 
-    Returns `document` itself if nothing changes.
+    `document`: the stored Report, None if there is none. `revision`: the revision of the policies.
     """
     before: list[Json] = list((document or {}).get("results") or ())
     entries = _with(before, news)
@@ -122,9 +127,10 @@ def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], 
 
 
 def _with(before: Sequence[Json], news: Iterable[DecisionNews]) -> list[Json]:
-    """Returns the entries with the news before them, without the entries that the news replace.
+    """Returns the entries of the news, the latest first, and then the older entries that they do not replace.
 
-    Entries have numbers and are indexed by object, so that the time does not grow with news times entries.
+    Entries get numbers in this order and are indexed by object, so that the time does not grow with the
+    product of news and entries.
     """
     entries = dict(enumerate(before))
     numbers: dict[str, list[int]] = defaultdict(list)
@@ -147,7 +153,7 @@ def _with(before: Sequence[Json], news: Iterable[DecisionNews]) -> list[Json]:
 
 
 def _bounded(entries: list[Json]) -> list[Json]:
-    """Returns the newest entries, within the maximum number and size of a Report."""
+    """Returns the newest entries, up to `LARGEST_COUNT` entries and `LARGEST_BYTES` bytes."""
     newest = sorted(entries, key=_seconds, reverse=True)[:LARGEST_COUNT]
     size = 0
     for place, entry in enumerate(newest):
@@ -158,8 +164,8 @@ def _bounded(entries: list[Json]) -> list[Json]:
 
 
 def objects_in(document: Json) -> dict[str, float]:
-    """Returns the objects in a Report. For each, the time (seconds since the epoch) after which its results
-    are removed if the object does not exist.
+    """Returns, for each object in a Report, the time (seconds since the epoch) after which its results are
+    removed if the object does not exist.
     """
     expiry: dict[str, float] = {}
     for entry in document.get("results") or ():

@@ -9,7 +9,7 @@ from webhook.report.model import TOGETHER, Report, Result
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the report as one indented JSON object."""
+    """Writes the report as one indented JSON object."""
     document: dict[str, Any] = {"summary": report.summary, "revision": report.revision}
     document["objects"], document["namespaces"] = report.objects, report.by_namespace
     document["policies"], document["changes"] = report.by_policy, report.changes

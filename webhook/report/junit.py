@@ -1,6 +1,6 @@
-"""Writes a report as JUnit XML: an object is a test suite, a rule is a test case.
+"""Writes a report as JUnit XML: each object is a test suite, and each of its results a test case.
 
-JUnit has no warnings. A warning is a passed test case with the message as its output.
+JUnit has no warnings, so a warning is a passed test case with the message as its output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webhook.report.model import Report, Result
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the report as an XML document."""
+    """Writes the report as an XML document."""
     generated = report.generated
     timestamp = "" if generated is None else f"{generated.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
     suites = [

@@ -11,10 +11,11 @@ import yaml
 from webhook.files.yaml_documents import YamlError, compose_all
 
 Path = str | Sequence[str | int]
-"""`spec.containers[0].image`, the JSON pointer `/spec/containers/0/image`, or a sequence of steps.
+"""The path of a field: `spec.containers[0].image`, the JSON pointer `/spec/containers/0/image`, or a
+sequence of steps.
 
-In the dotted form, a key may contain dots (`metadata.labels.kai.scheduler/queue`): the longest existing key
-is used. `[name]` selects the list item of that name.
+In the dotted form, a key may contain dots (`metadata.labels.kai.scheduler/queue`); the longest key that
+exists is used. `[train]` selects the list item whose field `name` is `train`.
 """
 
 _INDEX = re.compile(r"\[([^\]]*)\]")
@@ -22,10 +23,11 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 def line_of(text: str, document_index: int, field_path: Path, *, kind: str = "", name: str = "") -> int:
-    """Returns the line (from 1) of a field in a YAML or JSON text. `document_index`: from 0.
+    """Returns the line (from 1) of a field in a YAML or JSON text.
 
-    For a missing field, returns the line of its nearest existing parent. Returns 1 if the text does not parse
-    or has no such document. In a List, `kind` and `name` (metadata.name) select the item.
+    If the field does not exist, returns the line of its nearest parent that exists. Returns 1 if the text
+    does not parse, or does not have the document `document_index` (from 0). In a List, `kind` and `name`
+    (metadata.name) select the item.
     """
     documents = _documents(text)
     if not 0 <= document_index < len(documents):
@@ -63,7 +65,9 @@ def _descend(node: yaml.Node, steps: list[str | int]) -> int:
 
 
 def _enter(node: yaml.Node, steps: list[str | int]) -> tuple[int, yaml.Node, int] | None:
-    """Returns the line and node of the next level, and how many of `steps` make up its key."""
+    """Returns line and node of the field to which the first of `steps` lead, and how many steps its key
+    consists of; None if there is no such field.
+    """
     if isinstance(node, yaml.SequenceNode):
         item = _element(node, str(steps[0]))
         return None if item is None else (item.start_mark.line + 1, item, 1)
@@ -76,7 +80,9 @@ def _enter(node: yaml.Node, steps: list[str | int]) -> tuple[int, yaml.Node, int
 
 
 def _entry(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Returns the nodes of a key and its value, also from a merged (`<<`) mapping."""
+    """Returns the nodes of a key and its value, also if they are in a merged (`<<`) mapping; None if there
+    is no such key.
+    """
     for key_node, value_node in node.value:
         if isinstance(key_node, yaml.ScalarNode) and key_node.value == key and key_node.tag != _MERGE:
             return key_node, value_node
@@ -93,7 +99,9 @@ def _element(node: yaml.SequenceNode, step: str) -> yaml.Node | None:
 
 
 def _item(node: yaml.Node | None, kind: str, name: str) -> yaml.Node | None:
-    """Returns the document itself or, in a List, the selected item."""
+    """Returns the item of a List with this kind and name; the document itself if it is no List, or has no
+    such item.
+    """
     if not isinstance(node, yaml.MappingNode) or not _text(node, "kind").endswith("List"):
         return node
     items = _entry(node, "items")

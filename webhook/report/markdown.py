@@ -12,13 +12,15 @@ from webhook.report.figures.rows import FigureTable, figure_tables
 from webhook.report.model import FATES, WORST_FIRST, ObjectResults, Outcome, Report, Result
 
 MARKER = "<!-- bayplan report -->"
-"""The first line. A pipeline uses it to find and replace its earlier comment."""
+"""The first line of the comment. A pipeline finds its earlier comment by this line, to replace it."""
 LARGEST = 65_000
-"""Maximum length of the comment in characters; GitHub's limit is 65,536."""
+"""The maximum length of the comment in characters; GitHub's limit is 65,536."""
 _FRAME = 500
-"""Characters reserved for headings, and for the lines that count omitted rows."""
+"""Characters that are reserved for headings, and for the lines that count omitted rows."""
 NAMESPACES = 100
-"""Maximum number of listed namespaces: at most ten thousand characters, to leave room for the findings."""
+"""The maximum number of namespaces in the table: ten thousand characters at most, to leave room for
+findings.
+"""
 _SIGN: dict[Outcome, str] = {"fail": "❌", "error": "❗", "warn": "⚠️", "pass": "✅", "skip": "⏭️"}
 _OPEN = ("fail", "error", "warn")
 FINDINGS = ("", "object", "policy", "where", "message")
@@ -27,8 +29,10 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|~#<>@])")
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the comment: the findings by object, worst first, then the changes in collapsed sections. Rows
-    that do not fit are counted at the end of their table.
+    """Writes the comment: the findings by object, the worst first, and then the changes in collapsed
+    sections.
+
+    Rows that would exceed `LARGEST` are omitted, and counted at the end of their table.
     """
     objects = report.by_object
     let_in = [entry for entry in objects if entry.worst not in ("error", "fail")]
@@ -63,14 +67,16 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def _folded(words: str, heads: Sequence[str], rows: Iterable[str], room: int) -> list[str]:
-    """Returns a table in a collapsed section with this summary."""
+    """Returns the lines of a collapsed section: the summary `words`, and a table within `room` characters."""
     lines = ["<details>", f"<summary>{words}</summary>", "", "", "</details>", ""]
     lines[3:3] = _table(heads, list(rows), room - _size(lines))
     return lines
 
 
 def _table(heads: Sequence[str], rows: Sequence[str], room: int) -> list[str]:
-    """Returns a table with the rows that fit into `room` characters, and the number of omitted rows."""
+    """Returns the lines of a table with the rows that fit into `room` characters, and a line that counts the
+    omitted ones.
+    """
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     room -= _size(lines)
     for place, row in enumerate(rows):
@@ -86,7 +92,7 @@ def _size(lines: Iterable[str]) -> int:
 
 
 def _rows(entry: ObjectResults) -> Iterator[str]:
-    """Yields the rows of an object's findings. Only the first row has the object's name."""
+    """Yields a row for each finding of an object. Only the first row has the object's name."""
     for place, result in enumerate(entry.findings):
         yield _row(result if not place else replace(result, object=""))
 
@@ -100,7 +106,7 @@ def _row(result: Result) -> str:
 
 
 def _change(entry: ObjectResults) -> str:
-    """Returns a row with the planned place of an object, and the policies that change it."""
+    """Returns a row with an object's name, its planned place, and the policies that would change it."""
     places = " ".join(result.message for result in entry.places)
     return _cells(*map(_escape, (entry.name, places, ", ".join(entry.changed_by))))
 
@@ -110,7 +116,9 @@ def _cells(*cells: str) -> str:
 
 
 def _fates(report: Report) -> list[str]:
-    """Returns the fates of objects by namespace, for at most `NAMESPACES` namespaces."""
+    """Returns the lines of the table that counts the fates of objects by namespace, of `NAMESPACES` at
+    most.
+    """
     if not report.fates:
         return []
     spaces = report.by_namespace
@@ -138,10 +146,12 @@ def _figures(table: FigureTable) -> list[str]:
 
 
 def _numbers(name: str, numbers: Iterable[int]) -> str:
-    """Returns a row of counts; zeros are empty cells."""
+    """Returns a row with a name and counts; zeros become empty cells."""
     return f"| {_escape(name)} |" + "".join(f" {number or ''} |" for number in numbers)
 
 
 def _escape(text: str) -> str:
-    """Escapes text for a table cell: no markup, HTML, line break, cell separator, or @mention."""
+    """Returns the text escaped for a table cell: without markup, HTML, line breaks, cell separators and
+    @mentions.
+    """
     return _SPECIAL.sub(lambda match: f"&#{ord(match[1])};", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""The `Report` and its results. Every format is written from them."""
+"""The `Report` and its results, from which every format is written."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from webhook.report.printable import printable, printable_name
 from webhook.report.views import ObjectKey, ObjectView
 
 Outcome = Literal["pass", "fail", "warn", "error", "skip"]
-"""pass: complies; fail: refused; warn: admitted, but does not comply; error: could not be evaluated; skip:
-not applicable. The words and their order are those of OpenReports.
+"""The outcome of a result. pass: the object complies; fail: it would be refused; warn: it would be
+admitted, but does not comply; error: it could not be evaluated; skip: the rule does not apply to it. Words
+and order are those of OpenReports.
 """
 Fate = Literal["refused", "queued", "changed", "unchanged"]
-"""What would happen to an object; the first that applies."""
+"""What would happen to an object: the first of these that applies."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 Severity = Literal["critical", "high", "medium", "low", "info", ""]
 Source = Literal["policy", "plan"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MUTATION = "mutation"
-"""The rule of results with the changes of a mutating policy."""
+"""The rule of results that list the changes of a mutating policy."""
 EXEMPTION = "exemption"
-"""The rule of results for a PolicyException that applies, or has ended."""
+"""The rule of results for a PolicyException that applies, or would if it had not ended."""
 _NAMES = ("object", "policy", "rule", "file", "field", "api_version")
 EACH = "each by itself, as if it alone were applied"
 TOGETHER = "together, as one apply in this order"
@@ -37,12 +38,12 @@ WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a rule of a policy, or of the plan, for an object.
+    """What one rule of a policy, or the plan, says about an object.
 
     `object`: NAMESPACE/KIND/NAME. `api_version`: "" if unknown. `file`, `line` (from 1, 0 if unknown) and
-    `field` (a dotted path, "" for the whole object): where to change it. `rule`: the validation, mutation or
-    planner's reason within `policy`. `properties`: further facts. Characters that are unsafe for terminals or
-    XML become U+FFFD.
+    `field` (a dotted path, "" for the whole object): where a user can change the object. `rule`: the
+    validation or mutation of `policy`, or the reason of the planner's answer. `properties`: further facts
+    by name. Characters that are unsafe for terminals or XML become U+FFFD.
     """
 
     object: str
@@ -65,17 +66,19 @@ class Result:
 
     @property
     def title(self) -> str:
-        """POLICY/RULE, or POLICY without a rule."""
+        """POLICY/RULE, or POLICY if there is no rule."""
         return f"{self.policy}/{self.rule}" if self.rule else self.policy
 
     @property
     def place(self) -> str:
-        """FILE:LINE, as editors and terminals link it; "" without a file."""
+        """FILE:LINE, which editors and terminals recognize as a link; "" if there is no file."""
         return f"{self.file}:{self.line}" if self.file and self.line else self.file
 
     @property
     def reference(self) -> tuple[str, str, str]:
-        """The object's namespace ("" if cluster-scoped), kind and name. A file has only a name."""
+        """The object's namespace ("" if it is cluster-scoped), kind and name. For an unreadable file, only
+        the name is set.
+        """
         parts = ("", "", *self.object.split("/", 2))
         return parts[-3], parts[-2], parts[-1]
 
@@ -89,17 +92,17 @@ class ObjectResults:
 
     @property
     def name(self) -> str:
-        """NAMESPACE/KIND/NAME."""
+        """The object's NAMESPACE/KIND/NAME."""
         return self.key[0]
 
     @property
     def worst(self) -> Outcome:
-        """The worst outcome."""
+        """The worst outcome of the results, in the order of `WORST_FIRST`."""
         return self.results[0].result
 
     @property
     def findings(self) -> tuple[Result, ...]:
-        """Errors, failures and warnings."""
+        """The results that are errors, failures or warnings."""
         return tuple(result for result in self.results if result.result in WORST_FIRST[:3])
 
     @property
@@ -115,13 +118,13 @@ class ObjectResults:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The results in the order of the objects. `revision`: of the policies. `generated`: None to omit the
-    time.
+    """All results, in the order of the objects, and the data that the formats need in addition.
 
-    `fates`: namespace and fate of every object, in their order. `every`: human-readable formats also show
-    results that pass. `judged`: whether objects are evaluated each by itself or together, in words ("" if
-    nothing is planned). `courses`: the figures of compared courses of a cluster. `maps` of the cluster and
-    `views` of objects are for the HTML page.
+    `revision`: the revision of the policies. `generated`: the time of the report, None to omit it.
+    `fates`: namespace and fate of every object, in the order of the objects. `every`: human-readable
+    formats also show results that pass. `judged`: `EACH` or `TOGETHER`, how the objects were evaluated; ""
+    if nothing is planned. `courses`: the figures of the courses to compare. `maps` of the cluster and
+    `views` of the objects are for the HTML page.
     """
 
     results: tuple[Result, ...]
@@ -144,7 +147,9 @@ class Report:
 
     @property
     def by_policy(self) -> dict[str, dict[Outcome, int]]:
-        """The number of results of each outcome by policy (and `plan`), with the worst policies first."""
+        """The number of results of each outcome by policy (and `plan`). The policies with most errors come
+        first, then those with most failures, then those with most warnings.
+        """
         counts: dict[str, dict[Outcome, int]] = {}
         for result in self.results:
             row = counts.setdefault(result.policy, dict.fromkeys(OUTCOMES, 0))
@@ -156,8 +161,8 @@ class Report:
 
     @property
     def policies_told(self) -> tuple[dict[str, dict[Outcome, int]], int]:
-        """The counts of policies with a finding or a change (with `every`, of all), and the number of the
-        others.
+        """The counts by outcome of each policy with a finding or a change (of all policies with `every`),
+        and the number of the other policies.
         """
         counts, changes = self.by_policy, self.changes
         spoken = {
@@ -182,17 +187,18 @@ class Report:
 
     @property
     def changes(self) -> dict[str, int]:
-        """The number of objects that each policy would change, sorted by policy; policies without changes are
-        omitted.
+        """The number of objects that each policy would change, sorted by policy. Policies that change none
+        are omitted.
         """
         pairs = {(r.policy, r.object, r.api_version) for r in self.results if r.rule == MUTATION}
         return dict(sorted(Counter(policy for policy, _, _ in pairs).items()))
 
     @property
     def by_object(self) -> tuple[ObjectResults, ...]:
-        """The objects with their results: the worst objects first, otherwise in their order.
+        """The objects with their results, ordered by their worst outcome, and then by the order of the
+        results.
 
-        An object in two files counts as two objects.
+        An object that is in two files counts as two objects.
         """
         grouped: dict[ObjectKey, list[Result]] = {}
         for result in self.worst_first:
@@ -201,7 +207,7 @@ class Report:
 
     @property
     def worst_first(self) -> tuple[Result, ...]:
-        """Errors, then failures, warnings, passes and skips; otherwise in their order."""
+        """The results ordered by outcome: errors, failures, warnings, passes and skips."""
         return tuple(sorted(self.results, key=lambda result: WORST_FIRST.index(result.result)))
 
     def fate_of_all(self) -> str:

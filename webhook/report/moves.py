@@ -1,4 +1,4 @@
-"""Prints the moves of a defragmentation: maps before and after, the moves, and figures. Pure."""
+"""Formats the moves of a defragmentation: maps before and after, the moves, and figures. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from webhook.report.fabric_text import drawn
 from webhook.report.printable import printable
 
 _NODES = 4
-"""Maximum number of nodes named for each side of a move; JSON has all."""
+"""The maximum number of nodes that are named for each side of a move; the JSON output has all."""
 
 
 def lines(result: Defragmentation, width: int) -> Iterator[Text | Table]:
-    """Yields the output for moves, in lines of at most `width` columns."""
+    """Yields the tables and lines that show the moves, of at most `width` columns."""
     if not result.moves:
         yield Text(f"{aim(result)} now; nothing needs to move")
         return
@@ -41,7 +41,9 @@ def lines(result: Defragmentation, width: int) -> Iterator[Text | Table]:
 
 
 def figures(result: Defragmentation) -> list[tuple[str, int, int]]:
-    """Returns figures before and after the moves: free domains of each level, and partly used nodes."""
+    """Returns rows of name, number before and number after the moves: the free domains of each level, and the
+    partly used nodes.
+    """
     counts = [census(snapshot, result.topology.name) for snapshot in (result.before, result.after)]
     rows: list[tuple[str, int, int]] = []
     for level in result.topology.levels:
@@ -52,7 +54,7 @@ def figures(result: Defragmentation) -> list[tuple[str, int, int]]:
 
 
 def figures_json(result: Defragmentation) -> list[dict[str, object]]:
-    """Returns the figures as JSON."""
+    """Returns `figures` for JSON: dictionaries with the keys `figure`, `before` and `after`."""
     return [{"figure": words, "before": before, "after": after} for words, before, after in figures(result)]
 
 
@@ -64,7 +66,7 @@ def refusal(refused: NoMoves, width: int) -> Iterator[Text]:
 
 
 def aim(result: Defragmentation) -> str:
-    """Returns the state after the moves, as a sentence without a full stop."""
+    """Returns what is reached by the moves, as a sentence without a full stop."""
     names = ", ".join(_path(domain) for domain in result.domains)
     if result.gang is not None:
         return f"{printable(result.gang.gang)} has its place in {names}"

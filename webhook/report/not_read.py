@@ -1,4 +1,6 @@
-"""Results for the assumptions of a report: unsupported kinds, and namespaces that are in no file. Pure."""
+"""Makes results that state a report's assumptions, on unsupported kinds and on namespaces in no file.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,19 @@ NAMESPACE = "namespace"
 KIND = "kind"
 """The policy name of results for objects of unsupported kinds."""
 ALWAYS_THERE = frozenset({"default"})
-"""Namespaces that the API server creates, and that manifests without a namespace use."""
+"""Namespaces that always exist: the API server creates them. Manifests without a namespace use `default`."""
 
 
 def of_unread_kinds(subjects: Iterable[Subject], pods: Mapping[str, str]) -> tuple[Result, ...]:
-    """Returns a warning for each object of an unsupported kind. `pods`: the field of its pod template, by
-    object.
+    """Returns a warning for each object of an unsupported kind.
+
+    `pods`: for each such object (NAMESPACE/KIND/NAME), the field with its pod template.
     """
     return tuple(_of_kind(subject, pods[subject.name]) for subject in subjects if subject.name in pods)
 
 
 def unread_kind(api_version: str, kind: str) -> str:
-    """Returns a message on how an object of an unsupported kind is handled."""
+    """Returns a sentence that says how an object of an unsupported kind is handled."""
     return (
         f"{kind} of {api_version} is not a supported kind: the object is admitted "
         "unchanged; each pod that it creates is handled by itself when it is created, and belongs to no gang"
@@ -43,10 +46,11 @@ def _of_kind(subject: Subject, field: str) -> Result:
 def of_unknown_namespaces(
     subjects: Iterable[Subject], known_names: Collection[str], modes: Mapping[str, Mode]
 ) -> tuple[Result, ...]:
-    """Returns a result for each namespace without a Namespace object, located at the first object in it.
+    """Returns a result for each namespace without a Namespace object. File and line are those of the first
+    object in the namespace.
 
-    The result is a warning if other Namespaces are known, because then the name may be a mistake; otherwise
-    a skip. `modes`: the mode in which the objects of each namespace were evaluated.
+    The result is a warning if other Namespaces are known, because the name may be a mistake then; otherwise a
+    skip. `modes`: the mode in which the objects of each namespace were evaluated.
     """
     by_name: dict[str, list[Subject]] = {}
     for subject in subjects:
@@ -72,8 +76,8 @@ def _of_namespace(name: str, inside: list[Subject], mode: Mode, others_known: bo
 
 
 def assumptions(report: Report) -> str:
-    """Returns a line that lists the namespaces without a Namespace object and without a warning; ""
-    for none.
+    """Returns a line that lists the namespaces of skipped results (`of_unknown_namespaces`); "" if there are
+    none.
     """
     names = [
         result.reference[0]

@@ -1,7 +1,7 @@
 """Finds the field of an object that a refusal is about, so that a report can show its line. Pure.
 
-The message names the cause in words. The field is the origin of a topology constraint, a resource that the
-message names, or else the field of the required level.
+A refusal names its cause only in words. The field is the one from which a topology constraint was read (its
+*origin*), a resource that the message names, or else the field of the required level.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 
 _LISTS = ("limits", "requests")
 _KINDS = {"Topology": ("topology",), "Topologies": ("topology", "required", "preferred")}
-"""The kinds of origins that a refusal is about, by the last word of its reason; by default a level."""
+"""The kinds of origins that a refusal may be about, by the last word of its reason; `_LEVELS` for other
+words.
+"""
 _LEVELS = ("required", "preferred")
 
 
 def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str, Any]) -> str:
-    """Returns the dotted path of the field in `obj` that the planner's refusal of `group` is about, "" for
-    none.
+    """Returns the dotted path of the field in `obj` that the planner's refusal of `group` is about, "" if
+    unknown.
 
-    `reason`: the planner's CamelCase token. `message`: its text. If two fields contradict each other, returns
-    the later one.
+    `reason`: the refusal's CamelCase token. `message`: its text. If it names several fields, which
+    contradict each other, returns the last of them.
     """
     named_fields = [field for field, _, _ in group.origins if field in message]
     if named_fields:
@@ -38,8 +40,8 @@ def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str
 
 
 def warned_field(group: PodGroup, warnings: Iterable[str]) -> str:
-    """Returns the field that a warning on an admitted gang is about: a field that it names, or the origin of
-    the level that it names; "" for neither.
+    """Returns the field that the first of these warnings on an admitted gang is about: a field that the
+    warning names, or the origin of the level that it names. Returns "" if no warning names either.
     """
     for warning in warnings:
         for field, meaning, _ in group.origins:
@@ -49,18 +51,18 @@ def warned_field(group: PodGroup, warnings: Iterable[str]) -> str:
 
 
 def resources_named(obj: Any, message: str) -> Iterator[str]:
-    """Yields the paths of resource amounts that a message names, in full or by MIG profile; longest names
-    first.
+    """Yields the paths of the resource amounts whose name, or MIG profile, is in the message; the longest
+    names first.
     """
     amounts = [(name, where) for name, where in _amounts(obj, "") if name.removeprefix(MIG_PREFIX) in message]
     yield from (where for _, where in sorted(amounts, key=lambda item: -len(item[0])))
 
 
 def fields_named(obj: Any, message: str) -> Iterator[str]:
-    """Yields the paths of fields that a message names, the most certain first.
+    """Yields the paths of the fields that a message names, the most certain first.
 
-    These are resources; annotations, labels, environment variables and claims by name; fields such as
-    `schedulerName`; annotations by value; and GPU resources if the message contains "GPU".
+    These are, in this order: resources; annotations, labels, environment variables and claims by name;
+    fields such as `schedulerName`; annotations by value; and GPU resources if the message contains "GPU".
     """
     yield from resources_named(obj, message)
     words = set(_WORD.findall(message))
@@ -74,12 +76,12 @@ _WORD = re.compile(r"[\w./-]*\w")
 _KEYED = ("annotations", "labels", "nodeSelector")
 _NAMED_ITEMS = ("env", "resourceClaims", "matchExpressions", "matchFields")
 _FIELDS = ("schedulerName", "hostNetwork", "dnsPolicy", "workloadRef", "schedulingGroup", "topologyPolicy")
-"""Fields that messages call by their name."""
+"""Fields whose names occur in messages."""
 
 
 def _names_in(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
-    """Yields rank, name and path of everything with a name in an object; a lower rank is a more certain
-    match.
+    """Yields rank, name and path of each field of an object that a message may name; a lower rank is a more
+    certain match.
     """
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -98,8 +100,8 @@ def _names_in(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _item_names(items: list[Any]) -> Iterator[tuple[int, str]]:
-    """Yields index and name of list items. The name of a claim's template, and the key of a requirement, also
-    count.
+    """Yields index and name of list items. The name of a claim's template and the key of a requirement
+    count as names.
     """
     for place, item in enumerate(items):
         if isinstance(item, Mapping):

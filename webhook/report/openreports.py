@@ -1,7 +1,8 @@
-"""Writes a report as a `Report` of OpenReports (`openreports.io/v1alpha1`), which its dashboards can read.
+"""Writes a report as a `Report` of OpenReports (`openreports.io/v1alpha1`), which dashboards for that API
+can read.
 
-In that API, `properties` are strings, `severity` has five values and is omitted if unknown, and `message` is
-called description in the upstream Go code.
+In that API, the values of `properties` are strings, `severity` has five values and is omitted if unknown,
+and the field `message` is called description in the upstream Go code.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9-]+")
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the report as one YAML document."""
+    """Writes the report as one YAML document."""
     out.write(as_yaml(document(report)))
 
 
 def document(report: Report) -> dict[str, Any]:
-    """Returns the Report object. It is in the namespace of its objects, if they are all in the same one."""
+    """Returns the Report object. It has a namespace if all its objects are in the same one."""
     metadata: dict[str, Any] = {"name": _name(report.revision)}
     namespaces = {result.reference[0] for result in report.results}
     if len(namespaces) == 1 and (namespace := namespaces.pop()):
@@ -43,7 +44,7 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def result_entry(result: Result, generated: datetime | None) -> dict[str, Any]:
-    """Returns the entry of a result in a Report. `generated`: its timestamp, None to omit it."""
+    """Returns the entry of a result in a Report. `generated`: the entry's timestamp, None to omit it."""
     entry: dict[str, Any] = {"source": f"bayplan/{result.source}", "policy": result.policy}
     entry |= {
         key: value

@@ -14,12 +14,14 @@ _BREAKS = re.compile("[\t\n\r]")
 
 
 def printable_name(text: str) -> str:
-    """Does the same as `printable` for a name within a line. Line breaks are replaced too: otherwise a name
-    could imitate another line of a report.
+    """Returns a name with the characters that `printable` replaces, and tabs and line breaks, replaced by
+    U+FFFD: with a line break, a name could imitate another line of a report.
     """
     return _BREAKS.sub("\ufffd", printable(text))
 
 
 def printable(text: str) -> str:
-    """Replaces control characters, characters that XML does not allow, and direction marks by U+FFFD."""
+    """Returns the text with control characters (apart from tabs and line breaks), characters that XML does
+    not allow, and marks that change the text direction replaced by U+FFFD.
+    """
     return _UNPRINTABLE.sub("\ufffd", text)

@@ -1,7 +1,7 @@
 """Writes a report as SARIF 2.1.0, with file and line of each finding.
 
-Only failures, errors and warnings are written as results, because readers such as GitHub code scanning create
-an alert for every result, even for a pass. The rules that ran are all listed.
+Only failures, errors and warnings become results in the file, because readers such as GitHub code scanning
+create an alert for every result, even for a pass. The list of rules has all rules that ran.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from webhook.report.model import Report, Result
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVEL = {"fail": "error", "error": "error", "warn": "warning"}
 _SCORE = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
-"""GitHub's `security-severity`: a score in the middle of each of its ranges."""
+"""The `security-severity` of each severity: a score in the middle of the range that GitHub gives this
+name.
+"""
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the report as one indented JSON object."""
+    """Writes the report as one indented JSON object."""
     out.write(indented(document(report)))
 
 
@@ -76,13 +78,17 @@ def _result(result: Result, index: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Returns a relative reference for a relative path, and a file URI for an absolute path (RFC 3986)."""
+    """Returns the path as a URI reference (RFC 3986): a file URI if the path is absolute, otherwise a
+    relative reference.
+    """
     path = PurePath(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
 def _fingerprint(result: Result) -> str:
-    """Returns a hash of object, rule and field, which stays the same when lines move or figures change."""
+    """Returns a hash of object, rule and field, which stays the same if the line or the numbers in the
+    message change.
+    """
     identity = "\0".join((result.object, result.title, result.field))
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 

@@ -1,7 +1,7 @@
-"""Writes a report for a terminal, by object with the worst first. Without a terminal, it has no colours.
+"""Writes a report as text, by object, the worst first; with colours if the output is a terminal.
 
-Lines fit the terminal, or else 80 columns, because CI logs wrap longer lines at any character. Messages are
-never truncated. Results that pass are only counted, unless `Report.every` is set.
+Lines are as wide as the terminal, or 80 columns without one, because CI logs wrap longer lines at any
+character. Messages are never truncated. Results that pass are only counted, unless `Report.every` is set.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red"
 
 
 INDENT = " " * 8
-"""Indent below the outcome of a finding, which has at most five letters, with spaces around it."""
+"""The indent of lines below an outcome, which has at most five letters, and spaces around it."""
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the fates by namespace, the objects with their findings, the policies, and a summary."""
+    """Writes the fates by namespace, the objects with their findings, the policies, and a summary."""
     console = terminal.console(out)
     if report.fates:
         console.print(report.fate_of_all())
@@ -55,8 +55,8 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def _print_object(console: Console, entry: ObjectResults, width: int, *, every: bool) -> None:
-    """Prints an object with its findings, its planned place, and the policies that change it. `every`: prints
-    all results instead.
+    """Prints an object with its findings, its planned place, and the policies that would change it; with
+    `every`, all results of the object instead.
     """
     console.print(Text(entry.name, f"bold {_COLOUR[entry.worst]}"))
     for result in entry.results if every else entry.findings:
@@ -72,7 +72,7 @@ def _print_object(console: Console, entry: ObjectResults, width: int, *, every: 
 
 
 def _lines_of(result: Result, width: int) -> Iterator[str]:
-    """Yields the lines of a result: policy and rule, file (on the same line if it fits), field and
+    """Yields the lines of a result: policy and rule, file and line (on the same line if they fit), field, and
     message.
     """
     place = f"  {result.place}" if result.place else ""
@@ -87,7 +87,7 @@ def _lines_of(result: Result, width: int) -> Iterator[str]:
 
 
 def _policies(console: Console, report: Report) -> None:
-    """Prints a row for each policy with a finding or a change; the others are counted."""
+    """Prints a row for each policy with a finding or a change, and the number of the other policies."""
     (spoken, quiet), changes = report.policies_told, report.changes
     rows = [_counts(policy, changes.get(policy, 0), counts) for policy, counts in spoken.items()]
     if rows:

@@ -1,4 +1,6 @@
-"""Prints tables and text: coloured and fitted to the width on a terminal, plain and unlimited otherwise."""
+"""Prints tables and text: on a terminal with colours and within its width, otherwise plain and of any
+width.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,13 @@ _UNLIMITED = 100_000  # columns: a file or a pipe has no width, so nothing is fo
 
 
 WIDTH = 80
-"""Columns of text without a terminal: logs, mails and pull requests show this many without wrapping."""
+"""The width of folded text without a terminal, in columns: logs, mails and pull requests show this many
+without wrapping.
+"""
 
 
 WIDEST = 120
-"""Maximum columns of text on a terminal: longer lines are hard to read."""
+"""The maximum width of folded text on a terminal, in columns: longer lines are hard to read."""
 
 
 class PlainConsole(Console):
@@ -33,8 +37,8 @@ class PlainConsole(Console):
 
 
 def console(out: TextIO | None = None) -> Console:
-    """Returns a console on `out` (default: standard output). It colours only on a terminal, and never
-    interprets markup in data.
+    """Returns a console on `out` (default: standard output). It uses colours only on a terminal, and
+    prints markup in data as it is.
     """
     out = out or sys.stdout
     width = None if out.isatty() else _UNLIMITED
@@ -47,8 +51,8 @@ def width(console: Console) -> int:
 
 
 def folded(text: str, indent: str, width: int) -> str:
-    """Folds text into lines of at most `width` columns. A longer word is not broken, so that it can be
-    copied.
+    """Returns the text folded into indented lines of at most `width` columns. Longer words are not broken,
+    so that they can be copied.
     """
     fold = textwrap.TextWrapper(
         width,

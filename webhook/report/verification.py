@@ -1,4 +1,5 @@
-"""Prints a gang's pods compared with its plan, and measured bandwidth compared with the model's. Pure.
+"""Formats the result of `bayplan verify`: a gang's pods beside its plan, and the measured bandwidth beside
+the model's. Pure.
 
 Estimates and measurements are always in separate lines and fields.
 """
@@ -22,8 +23,9 @@ _GB = 10**9
 
 
 def lines(verified: Verification, compared: Comparison | None, at_least: float) -> Iterator[Text | Table]:
-    """Yields where the pods are, the model's estimate, and the measurement. `at_least`: sufficient share (0
-    to 1).
+    """Yields a table of the pods by node, the model's estimate, and the measurement if there is one.
+
+    `at_least`: the share of the estimate (0 to 1) that the measurement must reach.
     """
     held = verified.held
     place = printable("/".join(filter(None, held.domain))) or "several domains"

@@ -1,4 +1,4 @@
-"""The additional data of an object on the HTML page: its diff and its racks. Pure."""
+"""The data of an object that only the HTML page shows: its diff and its racks. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ ObjectKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """`diff`: the lines of the unified diff, without its header. `rows`: the racks of the object's gangs,
-    with the nodes of these gangs marked.
+    """The diff and the racks of an object.
+
+    `diff`: the lines of the unified diff, without its header. `rows`: the racks that the object's gangs
+    use or hold, in which the nodes of these gangs have their gang and state.
     """
 
     diff: tuple[str, ...] = ()
@@ -23,7 +25,9 @@ class ObjectView:
 
 
 def racks_of(maps: Sequence[FabricMap], reservations: Sequence[Reservation]) -> tuple[MapRow, ...]:
-    """Returns the rows of the maps with nodes of the reservations, with these nodes marked as theirs."""
+    """Returns the rows of the maps that contain nodes of the reservations. These nodes show the
+    reservation's gang and its state, even if another gang is drawn on the map.
+    """
     own: dict[str, dict[str, tuple[str, NodeState]]] = {}
     for reservation in reservations:
         nodes = own.setdefault(reservation.topology, {})

@@ -1,8 +1,8 @@
-"""Prints and draws the figures of a cluster over time, from a simulation or a replay.
+"""Prints and draws courses: a cluster over time, from a simulation or a replay, and figures of it.
 
 - `rows`: the figures as rows of text, for tables in any format
 - `plot`: draws courses as SVG
-- `page`: an HTML page with plot and figures
+- `page`: an HTML page with the plot and the tables of figures
 - `table`: prints the figures on a terminal
 
 Begin with `rows`.

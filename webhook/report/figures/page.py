@@ -21,8 +21,9 @@ th:first-child { text-align: left; }
 
 
 def page(scenes: Sequence[PlotScene], title: str, first: str) -> str:
-    """Returns the HTML document: the figures of each scene, and the plot. `first`: heading of the column of
-    names.
+    """Returns the HTML document: the figures of each scene, and the plot.
+
+    `first`: the heading of the first column, which has the names of courses.
     """
     tables = "".join(f"<h2>{escape(scene.title)}</h2>\n{''.join(_tables(scene, first))}" for scene in scenes)
     return (

@@ -15,7 +15,7 @@ from planner.simulation.figures import CourseFigures
 from planner.simulation.jobs import DAY
 
 COLOURS = ("#999999", "#e69f00", "#cc79a7", "#d55e00", "#009e73", "#0072b2")
-"""The palette of Okabe and Ito, which is distinguishable with colour blindness."""
+"""The palette of Okabe and Ito, whose colours are distinguishable with colour blindness."""
 
 
 WIDTH, HEIGHT, LEFT, TOP = 960, 1470, 70, 60
@@ -35,8 +35,8 @@ WAITS = (
     ("100 h", 100.0),
     ("1,000 h", 1000.0),
 )
-"""Marks of the axis of waits, in hours. The axis is logarithmic: some strategies make gangs wait minutes and
-others weeks, and on a linear axis short waits could not be told apart.
+"""The marks of the axis of waiting times: label, and hours. The axis is logarithmic: with some strategies
+gangs wait for minutes, with others for weeks, and on a linear axis short waits would look the same.
 """
 
 
@@ -46,14 +46,14 @@ UNITS = {
     3600.0: (1, 2, 4, 6, 12),
     DAY: (1, 2, 5, 10, 20, 50, 100, 200),
 }
-"""Possible steps between marks on the time axis, by unit (in seconds)."""
+"""The possible steps between two marks on the time axis, by unit (in seconds)."""
 UNIT_WORDS = {1.0: "{} s", 60.0: "{} min", 3600.0: "{} h", DAY: "day {}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: `share` maps a value to a share of the panel's height (0 to 1); `marks` are labels with
-    values.
+    """A vertical axis. `marks`: pairs of label and value. `share`: maps a value to a share of the panel's
+    height (0 to 1).
     """
 
     marks: Sequence[tuple[str, float]]
@@ -64,8 +64,8 @@ SHARES = Axis([(f"{mark} %", mark / 100) for mark in (0, 25, 50, 75, 100)], lamb
 
 
 def queue_axis(longest: float) -> Axis:
-    """Returns an axis from 0 to the first power of ten at or above the longest queue: linear up to 1, then
-    logarithmic.
+    """Returns an axis from 0 to the first power of ten at or above the longest queue. It is linear up to
+    1, and logarithmic above.
     """
     powers = next(power for power in range(1, 10) if 10**power >= longest)
     marks = [("0", 0.0), *((f"{10**power:,}", float(10**power)) for power in range(powers + 1))]
@@ -82,7 +82,9 @@ def waits_axis(longest: float) -> Axis:
 
 @dataclass(frozen=True, slots=True)
 class PlotScene:
-    """The content of a plot: a title, courses for the lines, and the figures of each course for the bars."""
+    """The content of a group of panels: a title, courses for the lines, and the figures of each course for
+    the bars.
+    """
 
     title: str
     courses: Sequence[Course]
@@ -90,7 +92,7 @@ class PlotScene:
 
 
 def plot(scenes: Sequence[PlotScene]) -> str:
-    """Returns the SVG document, with the scenes below each other."""
+    """Returns the SVG document, with one scene below the other."""
     tall = HEIGHT * len(scenes)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" font-family="sans-serif">',
@@ -153,7 +155,7 @@ def _colour(place: int) -> str:
 
 
 def _frame(top: float, title: str, axis: Axis) -> list[str]:
-    """Returns the title of a panel, and a grid line at each mark."""
+    """Returns the SVG elements of a panel's title, and of a grid line with label at each mark."""
     parts = [_text(LEFT, top - 8, title)]
     for words, mark in axis.marks:
         y = top + PANEL * (1 - axis.share(mark))
@@ -184,7 +186,9 @@ def _lines(
 
 
 def time_marks(end: float) -> list[tuple[str, float]]:
-    """Returns about six marks from 0 to `end` (seconds), at round values of a suitable unit."""
+    """Returns label and seconds of about six marks from 0 to `end` (seconds), at round values of a
+    suitable unit.
+    """
     unit, step = next(
         ((unit, step) for unit, steps in UNITS.items() for step in steps if step * unit * 6 >= end),
         (DAY, end / DAY / 6),
@@ -194,7 +198,7 @@ def time_marks(end: float) -> list[tuple[str, float]]:
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
-    """Returns the moving average of `_SMOOTH` values."""
+    """Returns the values smoothed by a moving average over `_SMOOTH` values."""
     half = _SMOOTH // 2
     around = (values[max(0, place - half) : place + half + 1] for place in range(len(values)))
     return [sum(part) / len(part) for part in around]
@@ -203,7 +207,7 @@ def _smooth(values: Sequence[float]) -> list[float]:
 def _bars(
     rows: Sequence[Sequence[float]], labels: Sequence[str], top: float, title: str, axis: Axis
 ) -> list[str]:
-    """Returns a bar chart: for each label a group, with a bar for each course."""
+    """Returns the SVG elements of a bar chart: for each label a group, with a bar for each course."""
     parts = _frame(top, title, axis)
     group = (WIDTH - 30 - LEFT) / len(labels)
     bar = group * 0.8 / len(rows)

@@ -1,4 +1,4 @@
-"""The figures of courses as tables of text, the same in every format."""
+"""Makes tables of text from the figures of courses. The tables are the same in every format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from planner.simulation.figures import CourseFigures, WaitingTime
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """A table with a caption, column headings, and a row for each course that begins with its name."""
+    """A table with caption, column headings, and a row for each course, whose first cell is the course's
+    name.
+    """
 
     caption: str
     heads: tuple[str, ...]
@@ -19,8 +21,9 @@ class FigureTable:
 
 
 def figure_tables(figures: Sequence[CourseFigures], first: str) -> tuple[FigureTable, ...]:
-    """Returns the tables: means over time, waits by size, and moves if there are any. `first`: heading of the
-    column of names.
+    """Returns the tables: means over time, waiting times by size of gang, and moves if there are any.
+
+    `first`: the heading of the first column, which has the names of courses.
     """
     whole = "/".join(map(str, WHOLE_RACKS))
     heads = (

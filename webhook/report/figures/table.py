@@ -12,7 +12,9 @@ from webhook.report.terminal import table
 
 
 def print_figures(terminal: Console, figures: Sequence[CourseFigures], first: str) -> None:
-    """Prints the tables. `first`: heading of the column of names."""
+    """Prints the tables of the figures. `first`: the heading of the first column, which has the names of
+    courses.
+    """
     for number, rows in enumerate(figure_tables(figures, first)):
         if number:
             terminal.print(f"\n{rows.caption[0].lower()}{rows.caption[1:]}")

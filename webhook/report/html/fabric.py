@@ -13,7 +13,7 @@ from webhook.report.fabric_text import letters_of
 from webhook.report.printable import printable
 
 OWN = {"placed": "●", "held": "○"}
-"""The signs of an object's gangs in the drawing of its racks."""
+"""The signs of nodes of an object's own gangs, by state, in the drawing of the object's racks."""
 _SIGNS: Mapping[NodeState, str] = {"partly": "+", "unusable": "–"}
 _WORDS: Mapping[NodeState, str] = {
     "placed": "a gang's pods",
@@ -24,12 +24,14 @@ _WORDS: Mapping[NodeState, str] = {
     "unusable": "cordoned or not ready",
 }
 _MOST_TOLD = 4
-"""Maximum number of entries in the description of a rack; the squares show all."""
+"""The maximum number of entries in the description of a rack; the squares show all nodes."""
 
 
 def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
-    """Returns the map with a heading. `words`: describe its moment. `targets`: HTML ids of objects,
-    by gang.
+    """Returns the section with a map.
+
+    `words`: say which state of the cluster the map shows. `targets`: the HTML ids of objects by gang, for
+    links.
     """
     letters = letters_of(fabric.gangs)
     rows = "".join(_row(row, letters) for row in fabric.rows)
@@ -44,7 +46,7 @@ def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
 
 
 def racks(rows: Iterable[MapRow], gangs: Iterable[str]) -> str:
-    """Returns the racks of an object, with the nodes of its gangs marked by discs."""
+    """Returns the racks of an object, in which discs mark the nodes of `gangs`; "" if there are none."""
     own = frozenset(gangs)
     drawn = "".join(_own_row(row, own) for row in rows)
     return f"<div>\n{drawn}</div>\n" if drawn else ""
@@ -68,7 +70,7 @@ def _own_row(row: MapRow, own: frozenset[str]) -> str:
 
 
 def _rack(row: MapRow, squares: str, sentence: str, number: str) -> str:
-    """Returns a rack: squares for sighted users, and a sentence for screen readers."""
+    """Returns the row of a rack: squares for sighted users, and a sentence for screen readers."""
     return (
         f'<div class="rack">{_title(row)}<span class="said">{escape(sentence)}</span>'
         f'<span class="nodes" aria-hidden="true">{squares}</span><span class="free">{number}</span></div>\n'
@@ -97,7 +99,9 @@ def _letter(cell: NodeCell, letters: Mapping[str, str]) -> str:
 
 
 def _words(row: MapRow) -> str:
-    """Returns a description of the squares: the number of nodes of each gang and in each state."""
+    """Returns a description of the squares: the number of nodes of each gang, and of other nodes in each
+    state.
+    """
     gangs = Counter((cell.gang, cell.state) for cell in row.cells if cell.gang)
     states = Counter(cell.state for cell in row.cells if not cell.gang)
     words = [
@@ -118,8 +122,8 @@ def _gangs(letters: Mapping[str, str], targets: Mapping[str, str]) -> str:
 
 
 def _legend(states: set[NodeState]) -> str:
-    """Returns the legend of the signs in use. It is hidden from screen readers, which read the
-    descriptions.
+    """Returns the legend of the signs for `states`. It is hidden from screen readers, which read the
+    descriptions of racks.
     """
     signs: dict[NodeState, str] = {"placed": "A", "held": "a", **_SIGNS}
     items = "".join(

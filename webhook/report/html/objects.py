@@ -1,4 +1,4 @@
-"""An object on the page: findings, place and racks; its diff is in a collapsed section."""
+"""Writes the section of an object: findings, place and racks, and its diff in a collapsed part."""
 
 from __future__ import annotations
 

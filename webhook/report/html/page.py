@@ -1,7 +1,7 @@
 """Writes the page: verdict, fates of objects, racks, each object, and counts.
 
-The page has no scripts, because CI artifacts and mails do not run them. The filters are `select` elements
-that CSS rules refer to.
+The page has no scripts, because viewers of CI artifacts and mails do not run them. Instead, CSS rules hide
+objects depending on the chosen options of `select` elements, the filters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VERDICTS: Mapping[Outcome, str] = {
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the page."""
+    """Writes the report as an HTML page."""
     entries = _Entries(report.by_object)
     out.write(
         "<!DOCTYPE html>\n"
@@ -57,7 +57,11 @@ def _style() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """A `select` element: name, label, and for each value its text and number of objects."""
+    """A `select` element by which a reader filters the objects.
+
+    `every`: the text of the option that shows all objects. `values`: by CSS class, the text of the option
+    and the number of objects with this class.
+    """
 
     name: str
     label: str
@@ -65,7 +69,7 @@ class _Filter:
     values: Mapping[str, tuple[str, int]]
 
     def rules(self) -> str:
-        """Returns a CSS rule for each value, which hides objects without its class."""
+        """Returns a CSS rule for each option, which hides the objects without its class if it is chosen."""
         return "".join(
             f'main:has(option[value="{value}"]:checked) .object:not(.{value}) {{ display: none; }}\n'
             for value in self.values
@@ -83,7 +87,11 @@ class _Filter:
 
 
 class _Entries:
-    """The shown objects, the objects without findings or changes, and the filters."""
+    """The objects of the page.
+
+    `shown`: objects with a section; `quiet`: objects without findings, places or changes, of which only
+    the names are listed; `of_gangs`: the HTML id of the object of each gang.
+    """
 
     def __init__(self, every: Sequence[ObjectResults]) -> None:
         self.shown = [e for e in every if e.findings or e.places or e.changed_by]
@@ -201,7 +209,9 @@ def _by_policy(report: Report) -> str:
 def _counted(
     subject: str, columns: Sequence[str], totals: Sequence[int], rows: Sequence[tuple[str, Sequence[int]]]
 ) -> str:
-    """Returns a table of counts by policy or namespace. Columns that are all zero are omitted."""
+    """Returns a table of counts by policy or namespace (`subject`). Columns whose total is zero are
+    omitted.
+    """
     dot = "·"
     kept = [place for place, total in enumerate(totals) if total]
     heads = "".join(f'<th scope="col">{head}</th>' for head in (subject, *(columns[p] for p in kept)))
@@ -239,7 +249,9 @@ def _table(label: str, heads: str, body: str) -> str:
 
 
 def _quiet(entries: Sequence[ObjectResults]) -> str:
-    """Returns the number of objects without finding or change, with their names in a collapsed section."""
+    """Returns a section with the number of objects without finding or change, and their names in a collapsed
+    part.
+    """
     if not entries:
         return ""
     names = "".join(f"<li>{escape(entry.name)}</li>\n" for entry in entries)
