@@ -24,21 +24,21 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 FILES = ("CLUSTER", "MANIFEST", "POLICIES", "PATH", "FILE", "FILE.svg", "JOURNAL")
-"""Metavars of options and arguments that take a file, or a folder of files."""
+"""The metavars of options and arguments whose value is a file, or a folder of files."""
 
 
 FOLDER = "DIR"
-"""Metavar of options and arguments that take a folder."""
+"""The metavar of options and arguments whose value is a folder."""
 
 
 SCRIPTS = Path(__file__).parent / "completions"
-"""Folder of the scripts. `python -m tests.webhook.cli.generate_completions` writes them ahead of time: the
-generator is not installed with Bayplan, and completing a word does not start Python.
+"""The folder of the scripts. `python -m tests.webhook.cli.generate_completions` writes them in advance,
+because their generator is not installed with Bayplan. They complete words without starting Python.
 """
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `completion`."""
+    """Adds `completion`."""
     parser = subcommand(
         subparsers,
         "completion",
@@ -50,6 +50,6 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script."""
+    """Prints the script for a shell."""
     sys.stdout.write((SCRIPTS / f"bayplan.{args.shell}").read_text())
     return 0

@@ -1,7 +1,8 @@
 """`kubectl_complete-bayplan`: kubectl runs it to complete the words after `kubectl bayplan`.
 
-The arguments are the words after `bayplan`; the last one is incomplete. It prints a line for each completion,
-with a tab and a help text where there is one, and a last line with cobra's directive.
+The arguments are the words after `bayplan`; the last one is incomplete. The program prints a line for each
+completion, with a tab and a help text if there is one, and a last line with a directive of cobra, the
+library of kubectl's command line.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from webhook.cli.completion import FILES, FOLDER
 from webhook.cli.main import parser
 
 FILE_NAMES, NOTHING_MORE = ":0", ":4"
-"""Cobra's directives ShellCompDirectiveDefault (the shell also offers file names) and NoFileComp."""
+"""Cobra's directives ShellCompDirectiveDefault (the shell offers file names too) and
+ShellCompDirectiveNoFileComp (it does not).
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the completions of the last word; only the directive if there are none."""
+    """Prints the completions of the last word; only the directive if there are none."""
     words = list(sys.argv[1:] if argv is None else argv) or [""]
     lines, files = completions(words)
     sys.stdout.write("".join(f"{line}\n" for line in (*lines, FILE_NAMES if files else NOTHING_MORE)))
@@ -26,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def completions(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Returns the lines for the last word, and whether the shell should offer file names too."""
+    """Returns the lines of completions for the last word, and whether the shell should offer file names
+    too.
+    """
     *before, word = words
     command, option = _parsed(before)
     if word.startswith("-"):
@@ -57,12 +62,14 @@ def _parsed(words: Sequence[str]) -> tuple[argparse.ArgumentParser, argparse.Act
 
 
 def _argument(command: argparse.ArgumentParser) -> argparse.Action | None:
-    """Returns the first positional argument: a verb, or the object of the command."""
+    """Returns the first positional argument: the choice of a verb, or a value such as a name; None if
+    there is none.
+    """
     return next((action for action in command._actions if not action.option_strings), None)
 
 
 def _values(action: argparse.Action) -> Iterator[str]:
-    """Yields the choices of an argument; those of a verb with their help."""
+    """Yields the possible values of an argument; verbs with their help."""
     if isinstance(action, argparse._SubParsersAction):
         for verb in action._choices_actions:
             yield f"{verb.dest}\t{verb.help}"

@@ -44,8 +44,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "unpack": ("installation.unpack", "write the manifests, chart and policies of this version to a folder"),
     "completion": ("completion", "print a shell completion script"),
 }
-"""Each command with its module below `webhook.cli` and its line of help. `bayplan --help` imports
-no module.
+"""For each command, its module below `webhook.cli` and its line of help. So `bayplan --help` imports none
+of these modules.
 """
 
 
@@ -59,7 +59,7 @@ EPILOG = """examples:
 
 
 def parser(*called: str) -> argparse.ArgumentParser:
-    """Returns a parser with all commands, and with the options of the `called` ones."""
+    """Returns a parser for all commands. Only the commands in `called` have their options."""
     top = argparse.ArgumentParser(
         prog="bayplan",
         description="Plan placements for gangs of GPU pods, reserve them, and write them into manifests.",
@@ -77,7 +77,9 @@ def parser(*called: str) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status. Prints user errors as one line on standard error."""
+    """Runs one command and returns its exit status. A user's error is printed as one line on standard
+    error.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     _ensure_home()
     try:
@@ -101,16 +103,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _discard_output() -> None:
-    """Redirects standard output to /dev/null: its reader is gone or the disk is full, and flushing the buffer
-    at exit would raise a second error.
+    """Redirects standard output to /dev/null. It is called after writing failed (the reader has gone, or
+    the disk is full), because flushing the buffer at exit would raise a second error.
     """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _ensure_home() -> None:
-    """Sets $HOME to / for a uid without a home directory, as container runtimes do: some libraries look it up
-    on import.
+    """Sets $HOME to / if the user has no home directory, as container runtimes do: some libraries look it
+    up when they are imported.
     """
     try:
         Path.home()

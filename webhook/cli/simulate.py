@@ -61,11 +61,11 @@ LOADS = (0.6, 0.8)
 
 
 LIMITS = MoveLimits(after=1800.0)
-"""Defaults of the options for moves: a gang waits half an hour before others move for it."""
+"""The defaults of the options for moves. A gang waits half an hour before other gangs are moved for it."""
 
 
 LINE_SECONDS = 10.0
-"""Seconds between lines of progress if standard error is not a terminal."""
+"""Seconds between two lines of progress if standard error is not a terminal."""
 
 
 _StrategyOfHall = Callable[[Hall, argparse.Namespace], Strategy]
@@ -88,7 +88,7 @@ DEFAULT_STRATEGIES = tuple(name for name in STRATEGIES if not name.endswith("-mo
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `simulate`."""
+    """Adds `simulate`."""
     parser = subcommand(
         subparsers,
         "simulate",
@@ -145,7 +145,7 @@ def _add_course(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_moves(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of strategies with moves: when running gangs are restarted on other nodes."""
+    """Adds the options of strategies with moves, which restart running gangs on other nodes to make room."""
     moves = parser.add_argument_group(
         "with moves", "gangs that wait for long get room by restarting others elsewhere, in NAME-moves"
     )
@@ -168,7 +168,10 @@ def _add_moves(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Simulate and print. Raises `InputError` if the nodes do not fill the racks."""
+    """Simulates each load with each strategy, and prints the figures.
+
+    Raises `InputError` if the number of nodes is not a multiple of the nodes per rack.
+    """
     months = [(load, [_jobs(args, load, seed) for seed in dict.fromkeys(args.seed)]) for load in args.load]
     scenes: list[PlotScene] = []
     documents: list[dict[str, object]] = []
@@ -211,7 +214,7 @@ def _with_moves(floor: Hall, mode: ReserveMode, args: argparse.Namespace) -> Def
 
 
 def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list[list[Course]]:
-    """Returns the runs of each strategy, one for each seed."""
+    """Returns the simulated courses of each strategy: a list for each, with one course for each seed."""
     err = Console(stderr=True)
     runs: list[list[Course]] = []
     notes = _ProgressNotes()
@@ -236,7 +239,9 @@ def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list
 
 @dataclass(slots=True)
 class _ProgressNotes:
-    """Progress if standard error is not a terminal: a line every `LINE_SECONDS`, none for a short run."""
+    """Prints progress if standard error is not a terminal: a line every `LINE_SECONDS`, none for a short
+    run.
+    """
 
     last: float = field(default_factory=time.monotonic)
 

@@ -1,7 +1,8 @@
 """Filters a document by what a viewer may see. Pure.
 
-A viewer who may list the pods of a namespace sees its gangs and their decisions. A viewer who may list nodes
-sees the fabric. Nothing else is sent to a viewer, neither names nor counts that would reveal it.
+A viewer who may list the pods of a namespace sees the gangs in it and the decisions on them. A viewer who
+may list nodes sees all racks. Nothing else is sent to a viewer, and no name or count that would reveal
+more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from planner.model.names import namespace_of
 from webhook.ui.document import Document, Entry, Section
 
 _NAME = re.compile(r"[^\s/,;:()]+/[A-Z]\w*/[^\s,;:()]+")
-"""NAMESPACE/KIND/NAME as a word in a text."""
+"""Matches NAMESPACE/KIND/NAME as a word in a text."""
 
 HIDDEN = "a gang of another namespace"
 """Replaces the name of a gang that the viewer may not see."""
@@ -23,8 +24,9 @@ HIDDEN = "a gang of another namespace"
 
 @dataclass(frozen=True)
 class ViewerAccess:
-    """What a viewer may list. `nodes`: whether nodes. `namespaces`: those whose pods they may list, None for
-    all.
+    """What a viewer may list in the cluster.
+
+    `nodes`: whether they may list nodes. `namespaces`: the namespaces whose pods they may list; None for all.
     """
 
     nodes: bool = True
@@ -44,7 +46,7 @@ ALL = ViewerAccess()
 
 
 def namespaces_in(document: Document) -> frozenset[str]:
-    """Returns the namespaces in a document."""
+    """Returns the names of all namespaces that occur in a document."""
     of_policies = (name for entry in document["policies"].values() for name in _counts(entry))
     names = (str(entry["name"]) for section in ("gangs", "decisions") for entry in document[section].values())
     return frozenset((*map(namespace_of, names), *of_policies, *map(namespace_of, _holders(document)))) - {""}
@@ -88,7 +90,7 @@ class _Names:
         self._unusual = [gang for gang in gangs if not access.sees(gang) and not _NAME.fullmatch(gang)]
 
     def in_entry(self, entry: Entry) -> Entry:
-        """Returns the entry without these names, in values and keys."""
+        """Returns the entry with each of these names, in its values and keys, replaced by `HIDDEN`."""
         return {key: self._without(value) for key, value in entry.items()}
 
     def _without(self, value: Any) -> Any:
@@ -108,8 +110,8 @@ class _Names:
 
 
 def _racks(access: ViewerAccess, racks: Section) -> Section:
-    """Returns the visible racks. Without permission to list nodes, a viewer only sees the nodes of gangs that
-    they may see, because the pods of these gangs reveal them anyway.
+    """Returns the racks that a viewer may see. Without permission to list nodes, they see only the nodes
+    of their visible gangs, which the pods of these gangs show them anyway, and no counts of GPUs.
     """
     visible = {}
     for key, rack in racks.items():
@@ -129,7 +131,9 @@ def _racks(access: ViewerAccess, racks: Section) -> Section:
 
 
 def _cell(access: ViewerAccess, cell: list[Any]) -> list[Any]:
-    """Returns the node without the names of hidden gangs; it still shows that the node is in use."""
+    """Returns the cell (see `document._cell`) without the names of hidden gangs. It still shows that the
+    node is in use.
+    """
     node, state, gpus, free, whole, parts, gang = cell
     visible = [name for name in parts if access.sees(name)]
     mine = gang if gang and access.sees(gang) else ""

@@ -1,7 +1,7 @@
 """Reads Bayplan's decisions in a cluster, from Events of the controller and Reports of the replicas.
 
-Both classes are handlers of a `Reflector`. They ignore objects of an unexpected form, because other users may
-write such objects too.
+Both classes are handlers of a `Reflector`, which lists and watches the objects. They ignore objects of an
+unexpected form, because other users may write Events and Reports too.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ EVENTS_QUERY = {"fieldSelector": "reportingComponent=bayplan"}
 REPORTS_QUERY = {"fieldSelector": f"metadata.name={NAME}"}
 
 KEPT_EVENTS = 10_000
-"""Maximum number of kept Events, the newest ones. The API server deletes Events after an hour."""
+"""The maximum number of Events that are kept, the newest ones. The API server deletes Events after an
+hour.
+"""
 
 
 class EventLog:
-    """The Events of the controller. `notify` is called after each change."""
+    """The decisions in the Events of the controller. `notify`: called after each change."""
 
     def __init__(self, notify: Callable[[], None]) -> None:
         self._notify = notify
         self._entries: dict[str, DecisionEntry] = {}
 
     def newest(self, count: int = MAX_DECISIONS) -> list[DecisionEntry]:
-        """Returns the newest decisions."""
+        """Returns the newest decisions, at most `count`, the latest first."""
         return sorted(self._entries.values(), key=lambda entry: (-entry.time, entry.id))[:count]
 
     def read(self, item: Json) -> DecisionEntry | None:
-        """Returns the decision in an Event, None if it has none."""
+        """Returns the decision in an Event; None if the Event does not have the expected form."""
         try:
             about = item["involvedObject"]
             name = f"{about['namespace']}/{about['kind']}/{about['name']}"
@@ -53,13 +55,13 @@ class EventLog:
             return None
 
     def replaced(self, items: Iterable[DecisionEntry | None], version: int) -> None:
-        """Handles a complete list."""
+        """Replaces all decisions by those of a complete list of Events."""
         newest = sorted(filter(None, items), key=lambda entry: entry.time)[-KEPT_EVENTS:]
         self._entries = {entry.id: entry for entry in newest}
         self._notify()
 
     def changed(self, event: Event) -> None:
-        """Handles an Event that was added, repeated or deleted."""
+        """Updates the decisions for an Event that was added, repeated or deleted."""
         entry = self.read(event.object)
         if entry is None:
             return
@@ -73,17 +75,17 @@ class EventLog:
 
 
 class ReportLog:
-    """The Reports of the replicas, one per namespace: the results of policies and plan for each object.
-    `notify` is called after each change.
+    """The decisions in the Reports that the replicas write: one Report per namespace, with the results of
+    policies and of the plan for each object. `notify`: called after each change.
     """
 
     def __init__(self, notify: Callable[[], None]) -> None:
         self._notify = notify
         self._reports: dict[str, tuple[str, list[Json]]] = {}
-        """Revision and results, by namespace."""
+        """By namespace, the revision of the policies, and the results."""
 
     def newest(self, count: int = MAX_DECISIONS) -> list[DecisionEntry]:
-        """Returns the newest results as decisions."""
+        """Returns the newest results as decisions, at most `count`, the latest first."""
         entries = (
             entry
             for space, (_, rows) in self._reports.items()
@@ -93,7 +95,7 @@ class ReportLog:
         return sorted(entries, key=lambda entry: (-entry.time, entry.id))[:count]
 
     def policies(self) -> Iterator[PolicyCounts]:
-        """Yields the number of results of each policy, by namespace."""
+        """Yields the counts of each policy's results, by namespace and outcome."""
         return counted(
             (str(row.get("policy", "")), space, _outcome(row))
             for space, (_, rows) in self._reports.items()
@@ -102,23 +104,23 @@ class ReportLog:
         )
 
     def revisions(self) -> tuple[str, ...]:
-        """Returns the revisions of policies in the Reports of all namespaces."""
+        """Returns the different revisions of policies in the Reports of all namespaces, sorted."""
         return tuple(sorted({revision for revision, _ in self._reports.values() if revision}))
 
     def read(self, item: Json) -> tuple[str, tuple[str, list[Json]]]:
-        """Returns namespace, revision and results of a Report."""
+        """Returns the namespace of a Report, and its revision and results."""
         metadata = item["metadata"]
         revision = str((metadata.get("annotations") or {}).get("bayplan.dev/revision", ""))
         rows = [row for row in item.get("results") or () if isinstance(row, dict)]
         return str(metadata.get("namespace", "")), (revision, rows)
 
     def replaced(self, items: Iterable[Any], version: int) -> None:
-        """Handles a complete list."""
+        """Replaces all Reports by a complete list."""
         self._reports = dict(items)
         self._notify()
 
     def changed(self, event: Event) -> None:
-        """Handles a Report that was written or deleted."""
+        """Updates the Reports for one that was written or deleted."""
         namespace, report = self.read(event.object)
         if event.type == "DELETED":
             self._reports.pop(namespace, None)
@@ -128,7 +130,7 @@ class ReportLog:
 
 
 def counted(results: Iterable[tuple[str, str, str]]) -> Iterator[PolicyCounts]:
-    """Counts triples of policy, namespace and result."""
+    """Yields the counts of each policy, from triples of policy, namespace and outcome."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
     for policy, namespace, result in results:
         by_result = counts.setdefault(policy, {}).setdefault(namespace, {})
@@ -143,7 +145,7 @@ def _outcome(row: Json) -> str:
 
 
 def _entries(namespace: str, row: Json) -> Iterator[DecisionEntry]:
-    """Yields the decision of a result; nothing if the result has an unexpected form."""
+    """Yields a decision for a result of a Report; nothing if the result has an unexpected form."""
     try:
         resource = row["resources"][0]
         name = f"{namespace}/{resource['kind']}/{resource['name']}"

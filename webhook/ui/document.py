@@ -1,7 +1,7 @@
 """Converts a picture to the JSON document of the page, and computes the difference of two documents. Pure.
 
-A document has sections with entries by key. An entry is sent again when it changes. Each rack and each gang
-is an entry of its own, so that its change is a small event.
+A document has sections, and each section has entries by key. If an entry changes, it is sent again as a
+whole; so each rack and each gang is a separate entry, and a change of it a small event.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ Document: TypeAlias = Mapping[str, Section]
 SECTIONS = ("page", "health", "racks", "gangs", "decisions", "policies")
 
 MAX_DECISIONS = 500
-"""Maximum number of decisions that are sent, the newest ones. Older ones are in Events, Reports and logs."""
+"""The maximum number of decisions that are sent, the newest ones. Older ones are in Events, Reports and
+logs.
+"""
 
 
 def document(picture: Picture) -> Document:
-    """Returns the whole document, for viewers who may see everything."""
+    """Returns the whole document of a picture, as viewers see it who may see everything."""
     fabrics = fabric_maps(picture.standing.snapshot)
     racks = dict(_racks(fabrics, picture.standing.snapshot))
     newest = sorted(picture.decisions, key=lambda entry: (-entry.time, entry.id))[:MAX_DECISIONS]
@@ -50,9 +52,9 @@ def document(picture: Picture) -> Document:
 
 
 def changes(before: Document, after: Document) -> dict[str, dict[str, Entry | None]]:
-    """Returns the changed entries by section; None for a removed entry.
+    """Returns the entries that differ, by section and key; the value is None if the entry was removed.
 
-    Sections without changes are omitted, so the result is empty if nothing differs.
+    Sections without changes are omitted, so the result is empty if the documents are equal.
     """
     differences: dict[str, dict[str, Entry | None]] = {}
     for section in SECTIONS:
@@ -65,8 +67,8 @@ def changes(before: Document, after: Document) -> dict[str, dict[str, Entry | No
 
 
 def _racks(fabrics: tuple[FabricMap, ...], snapshot: Snapshot) -> Iterator[tuple[str, Entry]]:
-    """Yields an entry for each row of the maps. The topology itself is a row at depth -1 above its
-    domains.
+    """Yields key and entry of each row of the maps. The topology itself is an additional row, with depth
+    -1, before those of its domains.
     """
     for fabric in fabrics:
         whole = MapRow(fabric.title, -1, fabric.count)
@@ -90,15 +92,16 @@ def _racks(fabrics: tuple[FabricMap, ...], snapshot: Snapshot) -> Iterator[tuple
 
 
 def rack_key(fabric: FabricMap, row: MapRow) -> str:
-    """Returns the key of a row: topology and path; the key of the topology itself ends with a colon."""
+    """Returns the key of a row, `TOPOLOGY:/DOMAIN/…`, or `TOPOLOGY:` for the topology itself."""
     if row.depth < 0:
         return f"{fabric.topology.name}:"
     return f"{fabric.topology.name}:/{'/'.join(row.count.path)}"
 
 
 def _cell(cell: NodeCell, snapshot: Snapshot) -> list[object]:
-    """Returns [name, state, GPUs, free GPUs, the gang that holds the whole node ("" for none), gangs that
-    hold or use part of it, the gang drawn on it].
+    """Returns a node as a list, which takes less space than an object: its name, state, GPUs, free GPUs,
+    the gang that holds the whole node ("" for none), the gangs that hold or use part of it, and the gang
+    that is drawn on it.
     """
     whole = snapshot.holders.get(cell.node, "")
     parts = [gang for gang in cell.count.holders if gang != whole or cell.state == "placed"]
@@ -123,14 +126,18 @@ def _gangs(
 
 
 def _gangs_in(rack: Entry) -> list[str]:
-    """Returns the gangs that hold or use a node of a rack, without duplicates, in the order of the nodes."""
+    """Returns the gangs that hold or use a node of the rack, without duplicates, in the order of the
+    nodes.
+    """
     cells = rack["cells"]
     assert isinstance(cells, list), "as `_racks` makes it"
     return list(dict.fromkeys(gang for cell in cells for gang in (cell[4], *cell[5]) if gang))
 
 
 def _gang(gang: GangStanding, racks: list[str], letter: str) -> Entry:
-    """Returns the entry of a gang: the fields of `bayplan why -o json`, and further fields for the page."""
+    """Returns the entry of a gang: the fields of `bayplan why -o json`; the keys of its racks, and its
+    letter on the map; and the place that it holds, or what it waits for.
+    """
     held = gang.reservation
     entry = {**gang.to_json(), "racks": racks, "letter": letter}
     if held is not None:

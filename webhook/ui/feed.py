@@ -18,33 +18,35 @@ NOTHING: Document = {section: {} for section in SECTIONS}
 
 @dataclass(slots=True)
 class Feed:
-    """The newest document. `follow` reads it from a source of pictures; `view` and `newer` serve any number
-    of viewers.
+    """Keeps the newest document, which `follow` makes from a source of pictures, for any number of viewers.
 
-    Only the newest document is kept. A slow viewer skips the documents in between.
+    Older documents are not kept, so a slow viewer skips those in between. `version`: the number of
+    documents so far; 0 if there is none yet.
     """
 
     version: int = 0
     picture: Picture | None = None
     namespaces: frozenset[str] = frozenset()
-    """The namespaces in the newest document."""
+    """The names of the namespaces that occur in the newest document."""
     _whole: Document = field(default_factory=lambda: NOTHING)
     _views: dict[ViewerAccess, Document] = field(default_factory=dict)
     _events: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """A cache of encoded differences by the ids of both documents, so that viewers share them. It is cleared
-    with each new document.
+    """Encoded differences by the ids (`id()`) of both documents, so that viewers with the same access
+    share them. Cleared with each new document.
     """
     _kept: list[Document] = field(default_factory=list)
-    """References to the documents in `_events`. They keep Python from reusing the ids."""
+    """The documents whose ids are keys of `_events`. While they are referenced, Python does not reuse
+    their ids.
+    """
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def follow(self, pictures: AsyncIterator[Picture]) -> None:
-        """Publishes each picture, until the source ends."""
+        """Publishes the document of each picture, until the source ends."""
         async for picture in pictures:
             self.publish(picture, await asyncio.to_thread(document, picture))
 
     def publish(self, picture: Picture, whole: Document) -> None:
-        """Sets the newest picture and document, and wakes all viewers."""
+        """Replaces the newest picture and document, and wakes all viewers that wait in `newer`."""
         self.picture, self._whole = picture, whole
         self.namespaces = namespaces_in(whole)
         self.version += 1
@@ -61,7 +63,7 @@ class Feed:
         return self._views[access]
 
     def event(self, before: Document, after: Document) -> bytes:
-        """Returns the difference of two documents as JSON, b"" for none."""
+        """Returns the difference of two documents as JSON; b"" if they are equal."""
         key = (id(before), id(after))
         if key not in self._events:
             difference = changes(before, after)
@@ -70,7 +72,7 @@ class Feed:
         return self._events[key]
 
     async def newer(self, version: int, seconds: float) -> None:
-        """Waits until there is a newer document than `version`, but at most `seconds`."""
+        """Waits until there is a newer document than that of `version`, at most for `seconds`."""
         if self.version == version:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)

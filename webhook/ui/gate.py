@@ -1,4 +1,6 @@
-"""Authenticates viewers of the page. A local page has a key; in a cluster, `reviews` asks the API server."""
+"""Authenticates the viewers of a page. A local page has one key; in a cluster, `reviews` asks the API
+server.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +11,33 @@ from webhook.ui.access import ALL, ViewerAccess
 
 
 class NotAuthenticatedError(Exception):
-    """The token is missing or invalid. The message says what would work."""
+    """The token is missing or invalid. The message says how to get access; `status`: the HTTP status."""
 
     status = 401
 
 
 class CannotAskError(NotAuthenticatedError):
-    """The API server cannot be asked about the token now."""
+    """The API server does not answer, so it is unknown whether the token is valid."""
 
     status = 503
 
 
 class Gate(Protocol):
-    """Determines what a viewer may see, by their token."""
+    """Determines by a viewer's token what they may see."""
 
     async def access(self, token: str, namespaces: frozenset[str]) -> ViewerAccess:
-        """Returns the viewer's access to nodes and to these namespaces. Raises `NotAuthenticatedError`."""
+        """Returns the viewer's access to nodes and to these namespaces.
+
+        Raises `NotAuthenticatedError` for a missing or invalid token.
+        """
         ...
 
 
 class KeyGate:
-    """A `Gate` with one key, which gives access to everything that the kubeconfig of the page's owner may
-    read.
+    """The `Gate` of a local page, with one key, which gives access to everything on the page: what the
+    kubeconfig of the user who started it may read.
 
-    Without a key, all users of a shared machine such as a login node could open the page.
+    Without a key, all users of a shared machine, such as a login node, could open the page.
     """
 
     def __init__(self, key: str) -> None:

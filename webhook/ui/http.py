@@ -1,8 +1,8 @@
 """Serves the live page over HTTP: its files, an event stream for each viewer, and bandwidth estimates.
 
 All routes are read-only. The headers of every response forbid the browser to run or load anything but the
-page's own files. The stream uses Server-Sent Events. The page reads it with `fetch`, because EventSource
-cannot send a token.
+page's own files. The stream consists of Server-Sent Events, which the page reads with `fetch`, because the
+browser's `EventSource` cannot send a token.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from webhook.ui.worth import worth_of
 STATIC = Path(__file__).parent / "static"
 REPORT_STYLE = Path(html.__file__).with_name("style.css")
 FILES = {path.name: path for path in STATIC.iterdir()} | {"base.css": REPORT_STYLE}
-"""The static files. The style of the HTML report is the base of the page's style."""
+"""The path of each static file by name. The page's style is based on that of the HTML report."""
 
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 MAX_VIEWERS = 64
-"""Maximum number of streams. Each buffers at most one unread event of a few megabytes."""
+"""The maximum number of open streams. Each buffers at most one unread event, of a few megabytes."""
 
 MAX_CONNECTIONS = 256
-"""Maximum number of connections. A browser opens up to six."""
+"""The maximum number of connections. A browser opens up to six."""
 
 STALLED_SECONDS = 20.0
-"""Seconds in which a browser must read an event; otherwise its stream is closed. The largest event, with
-10,000 nodes, is a few megabytes.
+"""Seconds in which a browser must read an event, or its stream is closed. The largest event, with 10,000
+nodes, has a few megabytes.
 """
 
 HEARTBEAT_SECONDS = 15.0
-"""Seconds without an event after which a comment is sent: it keeps proxies from closing an idle stream, and
-detects browsers that are gone.
+"""Seconds without an event after which a comment is sent. It keeps proxies from closing the idle stream,
+and shows whether the browser is still connected.
 """
 
 WORTHS_AT_ONCE = 2
-"""Maximum number of concurrent bandwidth estimates, because each searches all nodes."""
+"""The maximum number of concurrent bandwidth estimates, because each searches all nodes."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -67,7 +67,9 @@ log = logging.getLogger("bayplan")
 
 @dataclass(slots=True)
 class Page:
-    """The HTTP handlers. `limit`: maximum number of streams. `stalled_seconds`: see `STALLED_SECONDS`."""
+    """The HTTP handlers. `limit`: the maximum number of streams; `viewers`: the number of open ones.
+    `stalled_seconds`: see `STALLED_SECONDS`.
+    """
 
     feed: Feed
     gate: Gate
@@ -90,7 +92,7 @@ class Page:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Converts errors to a status and a line of text, without a traceback."""
+        """Answers errors with an HTTP status and a line of text, never with a traceback."""
         with self.connections.answering(request.protocol):
             try:
                 return await handler(request)
@@ -119,12 +121,16 @@ class Page:
         return _text(200, "ok") if self.feed.version else _text(503, "the cluster is being read")
 
     async def _access(self, request: web.Request) -> ViewerAccess:
-        """Returns what the viewer may see. Raises `NotAuthenticatedError`."""
+        """Returns what the viewer may see, by the bearer token of the request. Raises
+        `NotAuthenticatedError`.
+        """
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return await self.gate.access(token if scheme.lower() == "bearer" else "", self.feed.namespaces)
 
     async def _worth(self, request: web.Request) -> web.Response:
-        """Returns the bandwidth estimate of a gang. A hidden gang is reported as not found."""
+        """Answers with the bandwidth estimate of a gang; with 404 if the viewer may not see it, as if it
+        did not exist.
+        """
         access, name = await self._access(request), request.query.get("gang", "")
         picture = self.feed.picture
         gangs = picture.standing.gangs if picture is not None and access.sees(name) else ()
@@ -137,8 +143,8 @@ class Page:
         return web.Response(body=orjson.dumps(worth), content_type="application/json", headers=headers)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """Sends the whole document, then its changes, until the browser disconnects, stalls or
-        loses access.
+        """Sends the whole document and then its changes, until the browser disconnects, stops reading, or
+        loses its access.
         """
         access = await self._access(request)
         with self._place():
@@ -150,7 +156,7 @@ class Page:
             try:
                 await self._follow(request, response, access)
             except (ConnectionError, TimeoutError, NotAuthenticatedError):
-                # A browser that does not read, or is gone, cannot receive an orderly end of the stream.
+                # Abort: a browser that does not read, or has disconnected, cannot receive an orderly end.
                 if request.transport is not None:
                     request.transport.abort()
             return response
@@ -171,13 +177,15 @@ class Page:
             access = await self._access(request)
 
     async def _send(self, response: web.StreamResponse, event: bytes) -> None:
-        """Sends an event. Raises `TimeoutError` if the browser does not read it in time."""
+        """Sends an event. Raises `TimeoutError` if the browser does not read it within `stalled_seconds`."""
         async with asyncio.timeout(self.stalled_seconds):
             await response.write(event)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """Counts a stream while it is open. Raises `HTTPServiceUnavailable` if there are too many."""
+        """A context that counts an open stream. Raises `HTTPServiceUnavailable` if there are too many
+        already.
+        """
         if self.viewers >= self.limit:
             text = f"{self.limit} pages are open already: close one, and try again"
             raise web.HTTPServiceUnavailable(text=text)
@@ -202,18 +210,18 @@ class Serving:
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """The port number on which the server listens."""
         return self.listener.port
 
     async def stop(self) -> None:
-        """Stops listening, and closes the streams."""
+        """Stops listening, and closes all streams."""
         await self.listener.close()
         await self.runner.cleanup()
 
 
 async def serve(page: Page, host: str, port: int, tls: ssl.SSLContext | None = None) -> Serving:
-    """Starts listening on `host:port` (0 picks a free port). Raises `OSError` if the address cannot
-    be used.
+    """Starts to listen on `host:port` (port 0: any free one), over TLS if `tls` is given. Raises `OSError`
+    if the address cannot be used.
     """
     runner = web.AppRunner(
         page.app(),

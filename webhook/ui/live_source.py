@@ -1,4 +1,6 @@
-"""Makes pictures of a live cluster: gangs as the controller sees them, and the recorded decisions."""
+"""Makes pictures of a live cluster: its gangs as the controller sees them, the decisions on them, and its
+health.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from webhook.ui.picture import HealthLine, Picture
 from webhook.ui.replica_metrics import ReplicaSummary, replica_summary
 
 MAX_LOGS_SECONDS = 5.0
-"""Maximum seconds that the first picture waits for Events and Reports, which the user may not be allowed to
-list.
+"""The maximum number of seconds for which the first picture waits for Events and Reports: the user may not
+be allowed to list them.
 """
 
 
@@ -32,7 +34,7 @@ class LiveSource:
     _asked: float = field(default=float("-inf"))
 
     async def pictures(self) -> AsyncGenerator[Picture]:
-        """Yields a picture now, and one after each change. Changes in quick succession share a picture."""
+        """Yields a picture at once, and one after changes. Changes in quick succession become one picture."""
         runtime = self.lookout.runtime
         events, reports = EventLog(runtime.watch.news.set), ReportLog(runtime.watch.news.set)
         logs = [
@@ -70,7 +72,9 @@ class LiveSource:
             await asyncio.gather(*following, return_exceptions=True)
 
     def _watching(self, standing: ClusterStanding, logs: list[Reflector]) -> tuple[HealthLine, ...]:
-        """Returns the health of the controller (leader), of the watches, and of the permissions."""
+        """Returns the health of the controller (whether a replica leads), of the watches, and of the
+        permissions.
+        """
         nobody = "no replica leads: no waiting gang is admitted until one does"
         leads = HealthLine("controller", "ok", f"{standing.leader} leads")
         problem = self.lookout.runtime.problem()
@@ -85,7 +89,7 @@ class LiveSource:
         )
 
     async def _ask_replicas(self) -> None:
-        """Reads readiness and metrics of the replicas, at most every `HEALTH_SECONDS`."""
+        """Reads readiness and metrics of the replicas, unless that was done in the last `HEALTH_SECONDS`."""
         if time.monotonic() - self._asked >= HEALTH_SECONDS:
             self._asked = time.monotonic()
             api, namespace = self.lookout.runtime.api, self.lookout.namespace
@@ -94,8 +98,8 @@ class LiveSource:
 
 
 async def replicas_ready(lookout: Lookout) -> tuple[HealthLine, ...]:
-    """Returns how many of the webhook's replicas are ready; nothing without permission to read the
-    Deployment.
+    """Returns a line that says how many of the webhook's replicas are ready; none without permission to
+    read the Deployment.
     """
     try:
         deployment = await lookout.deployment()
@@ -110,6 +114,6 @@ async def replicas_ready(lookout: Lookout) -> tuple[HealthLine, ...]:
 
 
 async def _read_once(log: Reflector) -> None:
-    """Waits until the log is read, or reading it is forbidden."""
+    """Waits until the reflector has listed its objects once, or may not list them."""
     while not log.synced.is_set() and not log.forbidden:  # noqa: ASYNC110 - `forbidden` has no event
         await asyncio.sleep(0.05)

@@ -1,4 +1,6 @@
-"""Derives decisions from the changes of gangs between two pictures, for clusters without Events. Pure."""
+"""Makes decisions from the changes of gangs between two pictures, for clusters in files, which have no
+Events. Pure.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from webhook.ui.picture import DecisionEntry
 
 
 def news_of(before: Iterable[GangStanding], after: Iterable[GangStanding], now: float) -> list[DecisionEntry]:
-    """Returns a decision for each gang that got, changed or lost its place, or waits for another reason.
-    `now`: seconds since the epoch.
+    """Returns a decision for each gang that got, changed or lost its place, began to wait, or waits for
+    another reason. `now`: the time of the decisions, seconds since the epoch.
     """
     last = {gang.name: _standing(gang) for gang in before}
     news = []
@@ -25,7 +27,7 @@ def news_of(before: Iterable[GangStanding], after: Iterable[GangStanding], now: 
 
 
 def _standing(gang: GangStanding) -> tuple[str, str]:
-    """Returns the reason that the controller's Events have for the gang's state, and a message."""
+    """Returns the reason that an Event of the controller has for the gang's state, and a message."""
     if gang.state == "waiting":
         return "Queued", f"waits for: {gang.waits_for(wide=True)}"
     if gang.state == "stuck":

@@ -13,10 +13,11 @@ Health = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class DecisionEntry:
-    """A decision. `time`: seconds since the epoch. `name`: of its gang or object, NAMESPACE/KIND/NAME.
+    """A decision in the page's list.
 
-    `id`: the same each time the decision is read. `kind`: its CamelCase reason, such as Queued. `policy`: the
-    policy that decided, "" for the plan.
+    `id`: stays the same if the decision is read again. `time`: seconds since the epoch. `name`: the gang
+    or object, NAMESPACE/KIND/NAME. `kind`: its CamelCase reason, such as Queued, or the outcome of a
+    result. `policy`: the policy that decided, "" for the plan and the controller.
     """
 
     id: str
@@ -30,7 +31,7 @@ class DecisionEntry:
 
 @dataclass(frozen=True, slots=True)
 class HealthLine:
-    """The state of one component, with a message."""
+    """The state of one component, such as the controller or the watches, with a message."""
 
     name: str
     state: Health
@@ -39,7 +40,7 @@ class HealthLine:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCounts:
-    """The number of results of a policy by namespace: {"research": {"fail": 2}}."""
+    """The number of a policy's results by namespace and outcome, for example {"research": {"fail": 2}}."""
 
     name: str
     namespaces: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -47,9 +48,11 @@ class PolicyCounts:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`standing`: the cluster with holding and waiting gangs. `source`: the cluster's address, or the files.
+    """The state of a cluster at one moment.
 
-    `revisions`: those of the policies that decided. `decisions`: the newest, unordered.
+    `standing`: the cluster, and its gangs that hold a place or wait. `source`: the cluster's address, or
+    the files. `decisions`: the newest decisions, in no order. `policies`: the counts of policies' results.
+    `revisions`: the revisions of the policies that decided.
     """
 
     standing: ClusterStanding

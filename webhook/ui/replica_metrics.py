@@ -1,7 +1,7 @@
 """Reads the metrics of the webhook's replicas: policies, reloads and the certificate.
 
-They are read through the API server (`pods/proxy`) from the port of the probes, so that a page on a user's
-machine can read them too.
+The metrics are read through the API server (`pods/proxy`) from the port of the probes, so that a page on a
+user's machine can read them too.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from webhook.kube.api.client import Api, ApiError, Json
 from webhook.ui.picture import Health, HealthLine, PolicyCounts
 
 PORT = 8081
-"""The port of probes and metrics, plain HTTP (40-deployment.yaml)."""
+"""The port on which replicas serve probes and metrics in plain HTTP (manifests/40-deployment.yaml)."""
 SELECTOR = "app.kubernetes.io/name=bayplan"
 DAY = 86_400.0
 NEAR_DAYS = 7
-"""Days before its end at which a certificate should have been renewed; the same as in the alert
-BayplanCertificateEnds.
+"""Days before its expiry by which a certificate should have been renewed; the same as in the alert
+`BayplanCertificateEnds`.
 """
 RESULTS = {"refused": "fail", "warned": "warn", "failed": "error", "changed": "changed", "passed": "pass"}
-"""The page's names of results, by the values of the metric's label `answer`."""
+"""The outcome on the page, by the value of the label `answer` of the metric
+`bayplan_policy_answers_total`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSummary:
-    """The combined metrics of all replicas. `policies`: counts over all namespaces since the replicas
-    started.
+    """The combined metrics of all replicas. `policies`: the counts of results since the replicas started,
+    all under the namespace "", because the metrics do not distinguish namespaces.
     """
 
     policies: tuple[PolicyCounts, ...] = ()
@@ -42,8 +44,9 @@ class ReplicaSummary:
 
 
 async def replica_summary(api: Api, namespace: str, now: float) -> ReplicaSummary:
-    """Reads the metrics of each running replica. `now`: seconds since the epoch. Health has a warning if
-    reading fails; the result is empty if the pods may not be listed.
+    """Reads and combines the metrics of all running replicas. `now`: seconds since the epoch.
+
+    If some cannot be read, `health` has a warning. If the pods may not be listed, the result is empty.
     """
     pods = f"/api/v1/namespaces/{namespace}/pods"
     try:
@@ -64,7 +67,7 @@ async def replica_summary(api: Api, namespace: str, now: float) -> ReplicaSummar
 
 
 def summary_of(metrics: Mapping[str, str], now: float) -> ReplicaSummary:
-    """Combines the metrics of replicas (Prometheus text by pod name). Pure."""
+    """Returns the combined metrics of replicas. `metrics`: Prometheus text by pod name. Pure."""
     if not metrics:
         return ReplicaSummary()
     counts: dict[str, Counter[str]] = {}
@@ -89,7 +92,9 @@ def summary_of(metrics: Mapping[str, str], now: float) -> ReplicaSummary:
 
 
 def _reloads(stale: list[str], revisions: set[str]) -> HealthLine:
-    """Returns whether all replicas use the newest policies, parameters and files, and the same ones."""
+    """Returns a line that says whether all replicas use the newest policies, parameters and cluster files,
+    and the same policies. `stale`: the pods that do not.
+    """
     if stale:
         words = (
             f"not taken up by {', '.join(stale)}: the newest policies, parameters or cluster files are bad"
@@ -109,7 +114,9 @@ def _certificate(ends: list[float], now: float) -> Iterable[HealthLine]:
 
 
 def _samples(text: str) -> Iterable[Sample]:
-    """Returns all samples; none if the text is not metrics, because any pod may carry our label."""
+    """Returns all samples in the text; none if it is invalid, because any pod may have the label of
+    `SELECTOR`.
+    """
     try:
         return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     except (ValueError, KeyError, IndexError):

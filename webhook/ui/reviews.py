@@ -1,7 +1,7 @@
-"""Asks the API server what a viewer may see, with a SelfSubjectAccessReview and the viewer's own token.
+"""Asks the API server what a viewer may see, with SelfSubjectAccessReviews and the viewer's own token.
 
-So the page's service account needs no permission to review the access of others, and the page cannot be
-misused to find out the permissions of other users.
+So the page's service account needs no permission to review the access of other users, and nobody can
+misuse the page to find out what others may do.
 """
 
 from __future__ import annotations
@@ -19,31 +19,37 @@ from webhook.ui.gate import CannotAskError, NotAuthenticatedError
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 GOOD_SECONDS = 30.0
-"""Seconds for which an answer is cached, and therefore the maximum delay until a revoked permission has
-effect.
+"""Seconds for which the answers for a token are cached. This is also the longest time until a revoked
+permission has an effect.
 """
 
 REFUSED_SECONDS = 5.0
-"""Seconds for which a refused token is cached, so that guessing tokens does not load the API server."""
+"""Seconds for which a refusal of a token is cached, so that a client that repeats it does not load the API
+server.
+"""
 
 MAX_TOKENS = 1024
-"""Maximum number of cached viewers; the oldest are evicted."""
+"""The maximum number of tokens with cached answers; the oldest are removed first."""
 
 AT_ONCE = 8
-"""Maximum number of concurrent calls for all viewers."""
+"""The maximum number of concurrent calls to the API server, for all viewers together."""
 
 LONGEST = 16_384
-"""Maximum length of a token in characters; API servers do not accept longer headers."""
+"""The maximum length of a token in characters; API servers do not accept longer headers."""
 
 Question = tuple[str, str]
-"""A resource to list, and the namespace, "" for all."""
+"""A question whether the viewer may list a resource: its plural name, and a namespace ("" for all)."""
 
 NODES, PODS = "nodes", "pods"
 
 
 @dataclass(slots=True)
 class _Viewer:
-    """The cached answers for one token. `until`: when they expire (monotonic seconds)."""
+    """The cached answers for one token.
+
+    `until`: when they expire (monotonic seconds). `refused`: the token is invalid. `asking`: held while
+    its questions are asked, so that concurrent requests with the same token do not ask them twice.
+    """
 
     until: float
     refused: bool = False
@@ -52,8 +58,8 @@ class _Viewer:
 
 
 class ReviewGate:
-    """A `Gate` that asks the API server. `api` must not use a client certificate, which would take precedence
-    over the token.
+    """A `Gate` that asks the API server. `api`: must not use a client certificate, which would take
+    precedence over the viewer's token.
     """
 
     def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,8 +69,11 @@ class ReviewGate:
         self._calls = asyncio.Semaphore(AT_ONCE)
 
     async def access(self, token: str, namespaces: frozenset[str]) -> ViewerAccess:
-        """Returns what the user of this token may list. Raises `NotAuthenticatedError` for an invalid token,
-        and `CannotAskError` if the API server does not answer.
+        """Returns what the user of this token may list: nodes, and the pods in all namespaces or in which
+        of these.
+
+        Raises `NotAuthenticatedError` for an invalid token, and `CannotAskError` if the API server does
+        not answer.
         """
         if not token or len(token) > LONGEST or not token.isascii() or not token.isprintable():
             raise NotAuthenticatedError("give the token of an account of this cluster")
@@ -95,8 +104,8 @@ class ReviewGate:
         return viewer
 
     async def _ask(self, viewer: _Viewer, token: str, questions: list[Question]) -> None:
-        """Asks the questions without a cached answer, at most `AT_ONCE` at a time. Raises the first
-        `ApiError`.
+        """Asks the API server the questions that have no cached answer, and caches the answers. Raises the
+        first `ApiError`.
         """
 
         async def answered(question: Question) -> None:
@@ -118,7 +127,9 @@ def _access(answers: Mapping[Question, bool], namespaces: frozenset[str]) -> Vie
 
 
 def review(resource: str, namespace: str) -> Json:
-    """Returns a review that asks whether its sender may list this resource."""
+    """Returns the SelfSubjectAccessReview that asks whether its sender may list the resource in the
+    namespace ("" for all).
+    """
     attributes = {"verb": "list", "resource": resource, **({"namespace": namespace} if namespace else {})}
     return {
         "apiVersion": "authorization.k8s.io/v1",

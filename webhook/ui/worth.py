@@ -9,9 +9,11 @@ from webhook.kube.standing import GangStanding
 
 
 def worth_of(snapshot: Snapshot, gang: GangStanding) -> dict[str, object]:
-    """Returns the all-reduce time of a gang, compared with a topology-blind placement on the current cluster.
+    """Returns the estimated all-reduce time of a gang, and that of a topology-blind placement on the
+    current cluster: as a sentence (`words`), and as numbers (`allReduce`).
 
-    Returns only `words` if there is nothing to compare: no place, one pod, or fewer than two whole GPUs.
+    Returns only `words` if there is nothing to compare: the gang has no place, only one pod, or fewer than
+    two whole GPUs.
     """
     held = gang.reservation
     if held is None:

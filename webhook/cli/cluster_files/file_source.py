@@ -1,5 +1,5 @@
-"""Makes pictures of a cluster in files for the live page, with manifests applied to it. A changed file makes
-a new picture.
+"""Makes pictures (`webhook.ui.picture`) of a cluster in files for the live page, after manifests are
+applied to the cluster. There is a new picture when a file changes.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from webhook.ui.news import news_of
 from webhook.ui.picture import DecisionEntry, HealthLine, Picture, PolicyCounts
 
 LOOK_SECONDS = 1.0
-"""Seconds between checks for changed files."""
+"""Seconds between two checks for changed files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The result of applying manifests: the plans of their gangs and the results of policies. `revision`:
-    that of the policies.
+    """The result of applying manifests: the plans of their gangs, the counts of policies' results, and the
+    decisions to list. `revision`: the revision of the policies.
     """
 
     plans: tuple[GangPlan, ...] = ()
@@ -43,12 +43,18 @@ class Applied:
 
 
 Apply = Callable[[Snapshot, Environment, float], Applied]
-"""Applies the manifests to a cluster at the given time (seconds since the epoch). Raises `InputError`."""
+"""The type of a function that applies the manifests to a cluster, at a time in seconds since the epoch.
+Raises `InputError` for unreadable manifests.
+"""
 
 
 @dataclass(slots=True)
 class FileSource:
-    """The cluster in the files at `clusters`, after `apply` has applied the files at `manifests` to it."""
+    """Makes pictures of the cluster in the files at `clusters`.
+
+    `apply`: applies the manifests to it. `manifests`: their paths, which are watched for changes.
+    `settings`: those in force if the files set none.
+    """
 
     clusters: Sequence[str]
     manifests: Sequence[str]
@@ -58,8 +64,8 @@ class FileSource:
     _decisions: dict[str, DecisionEntry] = field(default_factory=dict)
 
     async def pictures(self) -> AsyncGenerator[Picture]:
-        """Yields a picture now, and one after each change of a file. After an invalid change, the last valid
-        picture is shown with the error as its health.
+        """Yields a picture at once, and one after each change of a file. After an invalid change, it is
+        the last valid picture again, with the error as its health.
 
         Raises `InputError` if the files cannot be read at the start.
         """
@@ -108,7 +114,9 @@ class FileSource:
 
 
 def with_plans(standing: ClusterStanding, plans: Iterable[GangPlan], rules: QueueRules) -> ClusterStanding:
-    """Returns the standing with newly applied gangs: placed gangs hold their place, queued ones wait."""
+    """Returns the standing with the gangs of `plans` added, or replaced: placed gangs hold their place,
+    queued gangs wait in the queue, and rejected gangs are left out.
+    """
     snapshot, classes = standing.snapshot, standing.snapshot.base.priorities
     newcomers = {plan.group.name: plan for plan in plans}
     held = [gang for gang in standing.gangs if not gang.position and gang.name not in newcomers]

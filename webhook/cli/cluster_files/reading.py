@@ -16,11 +16,11 @@ from webhook.policy.engine.device_selectors import read_cluster
 def read_cluster_files(
     paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS
 ) -> tuple[Snapshot, Environment]:
-    """Returns the snapshot and environment in cluster files. `settings` are the defaults for what the files
-    do not set. Raises `InputError` for files that cannot be read.
+    """Returns the snapshot and the environment of the cluster in these files.
 
-    It also raises `InputError` for a cluster without nodes: a file that is being written looks like that, and
-    every workload would be rejected.
+    `settings`: those in force if the files set none. Raises `InputError` for files that cannot be read,
+    and for a cluster without nodes: a file that is still being written looks like that, and every workload
+    would be rejected.
     """
     return read_cluster_documents(documents(paths), settings)
 
@@ -28,7 +28,7 @@ def read_cluster_files(
 def read_cluster_documents(
     read_documents: Sequence[Document], settings: Settings = DEFAULT_SETTINGS
 ) -> tuple[Snapshot, Environment]:
-    """Does the same for documents that are already read."""
+    """Returns the same as `read_cluster_files`, for documents that are already read."""
     snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         files = dict.fromkeys(document.file for document in read_documents)
@@ -37,8 +37,8 @@ def read_cluster_documents(
 
 
 def read_environment(paths: Sequence[str]) -> Environment:
-    """Returns only the environment; the files need no nodes. Raises `InputError` for files that cannot be
-    read.
+    """Returns only the environment of the cluster in these files, which need not contain nodes. Raises
+    `InputError` for files that cannot be read.
     """
     return _environment(documents(paths)) if paths else Environment()
 
@@ -49,7 +49,7 @@ def _environment(read_documents: Iterable[Document], settings: Settings = DEFAUL
 
 
 def objects_in(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yields the Kubernetes objects in documents; Lists are expanded."""
+    """Yields the Kubernetes objects in these documents, and the items of Lists instead of the Lists."""
     for value in values:
         if isinstance(value, dict) and isinstance(value.get("items"), list):
             yield from objects_in(value["items"])

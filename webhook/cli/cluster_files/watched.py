@@ -15,13 +15,13 @@ from webhook.files.reader import SUFFIXES
 
 
 class ClusterFiles:
-    """A cluster in files, as `kubectl get -o yaml` prints it. After an invalid change, the last valid
-    snapshot stays in use. Thread-safe.
+    """The `ClusterSource` of a cluster in files. After an invalid change, the last valid snapshot stays in
+    use. Thread-safe.
     """
 
     def __init__(self, paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS) -> None:
-        """Reads the files. `settings` are the defaults for what they do not set. Raises `InputError` if they
-        cannot be read.
+        """Reads the files. `settings`: those in force if the files set none. Raises `InputError` for files
+        that cannot be read.
         """
         self._paths = tuple(paths)
         self._settings = settings
@@ -31,7 +31,7 @@ class ClusterFiles:
         self._problem = ""
 
     def snapshot(self) -> Snapshot:
-        """Returns the snapshot. Reads the files again if one has changed."""
+        """Returns the snapshot, after reading the files again if one of them has changed."""
         with self._lock:
             current = stamps(self._paths)
             if current != self._stamps:
@@ -44,7 +44,9 @@ class ClusterFiles:
             return self._snapshot
 
     def environment(self) -> Environment:
-        """Returns the namespaces and parameters in the files of the last snapshot."""
+        """Returns the environment of decisions as of the last snapshot: the namespaces and parameters in the
+        files.
+        """
         return self._environment
 
     def knows_owner(self, owner: str) -> bool:
@@ -56,7 +58,7 @@ class ClusterFiles:
         return True
 
     def problem(self) -> str:
-        """Returns the error of the last change, "" if it was valid."""
+        """Returns why the newest version of the files is not in use; "" if it is."""
         return self._problem
 
     def waiting(self) -> str:
@@ -68,7 +70,9 @@ class ClusterFiles:
 
 
 def stamps(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
-    """Returns name, modification time (ns) and size of each file; they differ after a change."""
+    """Returns name, modification time (ns) and size in bytes of each file, to find out whether one has
+    changed.
+    """
     files = [file for path in paths for file in _cluster_files(Path(path))]
     stats = []
     for file in files:

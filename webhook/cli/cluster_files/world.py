@@ -1,6 +1,7 @@
-"""Makes the controller's `World` from cluster files.
+"""Makes the controller's `World` from cluster files. Pure.
 
-Gangs are read from objects as the controller reads them from watches, with the same rules. Pure.
+Gangs are read from the objects in the files by the same rules by which the controller reads them from
+watches.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from webhook.workloads.stored import controller_of
 
 
 def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Document], now: float) -> World:
-    """Returns what the controller would see in a cluster with these objects. Raises `InputError` for a
-    malformed object.
+    """Returns the `World` that the controller would have in a cluster with the objects in these documents.
+
+    `now`: seconds since the epoch. Raises `InputError` for a malformed object.
     """
     works: list[Work] = []
     pods: list[Unbound] = []
@@ -60,7 +62,7 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
 
 
 def _as_stored(obj: dict[str, Any]) -> dict[str, Any]:
-    """Returns the object with namespace and UID, which a hand-written manifest may omit."""
+    """Returns the object with a namespace and a UID, which are missing in hand-written manifests."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace") or "default"
     uid = metadata.get("uid") or f"{namespace}/{obj['kind']}/{metadata.get('name')}"
@@ -76,7 +78,7 @@ def _unbound(item: dict[str, Any], where: Where, groups: PodGroups) -> Unbound |
 
 
 def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:
-    """Returns a function that sets what a gang reserves from the settings of its namespace, if the gang does
-    not state it.
+    """Returns a function that sets what a gang reserves by the settings of its namespace, if the gang
+    itself does not state it.
     """
     return lambda group: around.settings(namespace_of(group.name)).reserve.of(group)

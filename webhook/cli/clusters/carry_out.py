@@ -1,4 +1,4 @@
-"""`bayplan defrag --apply`, `--resume` and `--undo`: performs moves in a cluster, and prints each step."""
+"""`bayplan defrag --apply`, `--resume` and `--undo`: carries out moves in a cluster, and prints each step."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from webhook.kube.moving.mover import WAIT_SECONDS, Mover, Stopped
 from webhook.report.printable import printable
 
 LOOK_SECONDS = 2.0
-"""Seconds after which the cluster is read again, even without a watch event."""
+"""Seconds after which the state of the cluster is checked again, even without a watch event."""
 
 GOES_ON = "`bayplan defrag --resume` goes on, `bayplan defrag --undo` uncordons them"
 
 Work = Callable[[Mover, ObjectsLookout], Awaitable[int]]
-"""Acts on the cluster, and returns the exit status."""
+"""The type of a function that moves pods, or undoes that, and returns the exit status."""
 
 
 def carry_out(
@@ -34,11 +34,12 @@ def carry_out(
     seconds: float = WAIT_SECONDS,
     out: TextIO | None = None,
 ) -> int:
-    """Run `work`, and print its progress to `out` (default: standard output). `seconds`: timeout of each
-    step.
+    """Runs `work` on a live cluster, prints its progress to `out` (default: standard output), and returns
+    the exit status.
 
-    Ctrl-C stops after the current step, a second Ctrl-C immediately. Raises `InputError` for a cluster that
-    cannot be read.
+    `restart_all`: treats all pods as restartable unless their label says no. `seconds`: the timeout of
+    each step. Ctrl-C stops after the current step, a second Ctrl-C at once. Raises `InputError` for a
+    cluster that cannot be read.
     """
     quiet()
 
@@ -89,7 +90,9 @@ async def _news(lookout: ObjectsLookout) -> None:
 
 @contextmanager
 def _stop_signal() -> Iterator[asyncio.Event]:
-    """Yields an event that the first SIGINT or SIGTERM sets; the second one has its default effect."""
+    """A context that yields an event, which the first SIGINT or SIGTERM sets. A second signal has its default
+    effect.
+    """
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
 

@@ -51,7 +51,7 @@ exit status: 0 moves were found or done, or none are needed; 1 no moves reach th
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `defrag`."""
+    """Adds `defrag`."""
     parser = subcommand(
         subparsers,
         "defrag",
@@ -84,7 +84,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the moves, and carry them out with `--apply`.
+    """Prints the moves, and carries them out with `--apply`; or continues or undoes an earlier `--apply`.
 
     Raises `InputError` for a cluster that cannot be read, an unknown name, or options that exclude each
     other.
@@ -165,7 +165,7 @@ def _show(args: argparse.Namespace, result: _Result) -> int:
 
 
 def _seen(args: argparse.Namespace) -> ClusterObjects:
-    """Returns the cluster, from files or live. Raises `InputError` if it cannot be read."""
+    """Returns the cluster of `-c`, or else the live one. Raises `InputError` if it cannot be read."""
     if in_files(args):
         return ClusterObjects(inputs.cluster(args.cluster), [item.value for item in objects(args.cluster)])
     quiet()
@@ -175,8 +175,8 @@ def _seen(args: argparse.Namespace) -> ClusterObjects:
 
 
 def _gang(args: argparse.Namespace, seen: ClusterObjects) -> PodGroup:
-    """Returns the gang of `--for` or `-f`. Raises `InputError` for an unknown name, or if the file does not
-    hold exactly one gang.
+    """Returns the gang of `--for` or `-f`. Raises `InputError` for an unknown name, or if the file does
+    not contain exactly one gang.
     """
     if args.gang:
         if args.gang in seen.waiting:
@@ -197,8 +197,10 @@ def _gang(args: argparse.Namespace, seen: ClusterObjects) -> PodGroup:
 
 
 def _level(snapshot: Snapshot, name: str | None, level: str | None) -> tuple[Topology, str]:
-    """Returns the topology and the label of a level. Raises `InputError` if no topology or several
-    have it.
+    """Returns the topology that has the level, and the level's label; the reservable level if `level` is
+    None.
+
+    `name`: only this topology is considered. Raises `InputError` if no topology or several have the level.
     """
     serving = []
     for topology in inputs.topologies(snapshot, name):

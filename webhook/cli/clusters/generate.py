@@ -36,11 +36,11 @@ exit status: 0 done, 1 no topology level above hosts was found, 2 bad input or u
 
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-"""The name of a Kubernetes object (RFC 1123 subdomain)."""
+"""Matches the name of a Kubernetes object (an RFC 1123 subdomain)."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `generate` with `kai`, `kueue` and `compute-domain`."""
+    """Adds `generate` with its verbs `kai`, `kueue` and `compute-domain`."""
     parser = subcommand(
         subparsers,
         "generate",
@@ -87,7 +87,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run_kai(args: argparse.Namespace) -> int:
-    """Print Topologies and Queues of KAI. Raises `InputError` for bad input."""
+    """Prints Topologies and Queues of KAI. Raises `InputError` for a cluster that cannot be read, or a
+    queue that is given twice.
+    """
     queues = dict(args.queue or [("default-queue", None)])
     if len(queues) < len(args.queue or queues):
         raise InputError("a name stands twice", Where("--queue"))
@@ -99,7 +101,9 @@ def run_kai(args: argparse.Namespace) -> int:
 
 
 def run_kueue(args: argparse.Namespace) -> int:
-    """Print Topologies, ResourceFlavors and queues of Kueue. Raises `InputError` for bad input."""
+    """Prints Topologies, ResourceFlavors, a ClusterQueue and LocalQueues of Kueue. Raises `InputError` for
+    a cluster that cannot be read.
+    """
     namespaces = list(dict.fromkeys(args.namespace or ["default"]))
 
     def objects(nodes: list[Node], proposals: tuple[Proposal, ...]) -> Iterable[Proposed]:
@@ -109,7 +113,7 @@ def run_kueue(args: argparse.Namespace) -> int:
 
 
 def run_domain(args: argparse.Namespace) -> int:
-    """Print a ComputeDomain. Raises `InputError` for bad input."""
+    """Prints a ComputeDomain. Raises `InputError` for cluster files that cannot be read."""
     snapshot = inputs.cluster(args.cluster) if args.cluster else None
     nodes = None if snapshot is None else list(snapshot.nodes.values())
     return _print([compute_domain(args.name, args.namespace, nodes)])
@@ -118,7 +122,9 @@ def run_domain(args: argparse.Namespace) -> int:
 def _proposing(
     args: argparse.Namespace, objects: Callable[[list[Node], tuple[Proposal, ...]], Iterable[Proposed]]
 ) -> int:
-    """Print the objects for the nodes of the files, or of the cluster that is running."""
+    """Prints the objects for the nodes of the files of `-c`, or else of the live cluster. Returns 1 if the
+    nodes have no topology level above hosts.
+    """
 
     def show(snapshot: Snapshot) -> int:
         nodes = list(snapshot.nodes.values())

@@ -46,7 +46,7 @@ exit status: 0 nothing to fix, 1 something to fix, 2 bad input or usage
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `nodes` with its verbs."""
+    """Adds `nodes` with its verbs `check` and `mig`."""
     parser = subcommand(
         subparsers,
         "nodes",
@@ -86,7 +86,11 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def run_mig(args: argparse.Namespace) -> int:
-    """Print a configuration for MIG manager, with the node labels that select it. Raises `InputError`."""
+    """Prints a configuration for NVIDIA's MIG manager, and as comments the commands that label the nodes
+    with it.
+
+    Returns 1 if some pods get no slices. Raises `InputError` for a cluster or manifest that cannot be read.
+    """
     seen = _seen(args)
     gangs = list(seen.waiting.values())
     if args.filename:
@@ -105,7 +109,7 @@ def run_mig(args: argparse.Namespace) -> int:
 
 
 def _seen(args: argparse.Namespace) -> ClusterObjects:
-    """Returns the cluster, from files or live. Raises `InputError` if it cannot be read."""
+    """Returns the cluster of `-c`, or else the live one. Raises `InputError` if it cannot be read."""
     if in_files(args):
         return ClusterObjects(inputs.cluster(args.cluster), [item.value for item in objects(args.cluster)])
     quiet()
@@ -115,8 +119,9 @@ def _seen(args: argparse.Namespace) -> ClusterObjects:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what to fix. Raises `InputError` for a cluster or file that cannot be read, or an
-    unknown node.
+    """Prints what to fix; returns 1 if there is something to fix.
+
+    Raises `InputError` for a cluster or file that cannot be read, or an unknown node.
     """
     seen = _seen(args)
     findings = [*check_labels(seen.snapshot, seen.objects), *_of_matrices(args.topology_matrix, seen)]
@@ -137,7 +142,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _aligned(seen: ClusterObjects, configs: Mapping[str, Any]) -> list[str]:
-    """Returns the nodes with known kubelet settings: a given configuration, or GPUs and a NUMA topology."""
+    """Returns the names of the nodes whose kubelet settings can be checked: their configuration is given,
+    or they have GPUs and a known NUMA topology.
+    """
     numa = seen.snapshot.base.numa
     return [
         name
@@ -152,7 +159,9 @@ def _advice(seen: ClusterObjects, name: str, config: Mapping[str, Any]) -> dict[
 
 
 def _of_matrices(pairs: Sequence[str], seen: ClusterObjects) -> list[NodeFinding]:
-    """Returns a finding for each label that follows from a node's GPU matrix and is missing or different."""
+    """Returns a finding for each label that follows from a node's GPU matrix (`nvidia-smi topo -m`), and
+    that the node does not have, or has with another value.
+    """
     result = []
     for name, file in _by_node(pairs, seen):
         matrix = read_matrix(Path(file).read_text(errors="replace"), Where(file))
@@ -183,7 +192,9 @@ def _configs(pairs: Sequence[str], seen: ClusterObjects) -> dict[str, Mapping[st
 
 
 def _by_node(pairs: Sequence[str], seen: ClusterObjects) -> list[tuple[str, str]]:
-    """Returns NODE and FILE of each NODE=FILE. Raises `InputError` for an unknown node."""
+    """Returns NODE and FILE of each `[NODE=]FILE`. Raises `InputError` for an unknown node, or if NODE is
+    missing in a cluster of several nodes.
+    """
     result = []
     for pair in pairs:
         name, _, file = pair.rpartition("=")
@@ -196,7 +207,7 @@ def _by_node(pairs: Sequence[str], seen: ClusterObjects) -> list[tuple[str, str]
 
 
 def _labels(findings: Sequence[NodeFinding]) -> str:
-    """Returns a `kubectl label` command for each finding that a label corrects."""
+    """Returns a line with a `kubectl label` command for each finding that a label corrects."""
     commands = [
         shlex.join(["kubectl", "label", "node", finding.node, "--overwrite", "=".join(finding.label)])
         for finding in findings
@@ -206,7 +217,9 @@ def _labels(findings: Sequence[NodeFinding]) -> str:
 
 
 def _drop_ins(advice: Mapping[str, Mapping[str, Any]], drifts: Sequence[Drift]) -> str:
-    """Returns the kubelet drop-ins, one for all nodes with the same advice, with their names as a comment."""
+    """Returns the kubelet's drop-in configuration files as YAML documents. Nodes with the same advice
+    share one, with their names in a comment.
+    """
     names: dict[str, list[str]] = {}
     for name in dict.fromkeys(part.node for part in drifts):
         names.setdefault(json.dumps(advice[name]), []).append(name)

@@ -24,7 +24,7 @@ exit status: 0 done, 2 bad input or usage
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `queue`."""
+    """Adds `queue`."""
     parser = subcommand(
         subparsers,
         "queue",
@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the queue. Raises `InputError` for a cluster that cannot be read."""
+    """Prints the queue. Raises `InputError` for a cluster that cannot be read."""
     return look(args, partial(_show, args))
 
 

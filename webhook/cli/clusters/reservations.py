@@ -46,11 +46,11 @@ _FORMATS = ("table", "wide", "json", "yaml", "name")
 
 
 LOOK_SECONDS = 1.0
-"""Seconds between reads of the ledger with `--watch`."""
+"""Seconds between two reads of the ledger with `--watch`."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `reservations` with its three verbs."""
+    """Adds `reservations` with its verbs `list`, `show` and `release`."""
     parser = subcommand(
         subparsers,
         "reservations",
@@ -74,7 +74,11 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb. Raises `InputError` for a missing ledger file, and `LedgerUnavailable`."""
+    """Runs the verb on the ledger of a cluster or of a file.
+
+    Raises `InputError` if the file of `--ledger` does not exist or the cluster cannot be read, and
+    `LedgerUnavailable`.
+    """
     if args.kubeconfig is not None:
         return asyncio.run(_in_cluster(args))
     path: Path = args.ledger or default_ledger()
@@ -89,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 def default_ledger() -> Path:
     """Returns the default ledger file: $BAYPLAN_LEDGER, or else bayplan/bayplan.db in the XDG state folder.
 
-    Creates that folder if needed. If this fails, opening the ledger reports the error.
+    Creates the folder `bayplan` if needed. If this fails, opening the ledger reports the error later.
     """
     variable, state = os.environ.get(LEDGER_VARIABLE), os.environ.get("XDG_STATE_HOME")
     if variable:
@@ -139,7 +143,7 @@ async def _run(args: argparse.Namespace, path: Path) -> int:
 
 
 async def _act(args: argparse.Namespace, ledger: Ledger) -> int:
-    """Run the verb on an open ledger."""
+    """Runs the verb on an open ledger, and returns the exit status."""
     live = (await ledger.book(time.time())).reservations
     if args.verb == "list":
         status = _print(args, live)
@@ -169,9 +173,10 @@ async def _changed(ledger: Ledger, before: tuple[Reservation, ...]) -> tuple[Res
 
 
 def _choose(live: Sequence[Reservation], names: Sequence[str]) -> tuple[tuple[Reservation, ...], list[str]]:
-    """Returns the reservations with these gang names or ids, and the names without a reservation.
+    """Returns the reservations whose gang or id is in `names`, and the names without a reservation.
 
-    The gang of one replica of a workload matches its own name and the name of the workload.
+    The gang of one replica of a workload has the name NAMESPACE/KIND/NAME/REPLICA, and the name of the
+    workload selects it too.
     """
     chosen: dict[str, Reservation] = {}
     missing = []

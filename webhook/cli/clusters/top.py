@@ -29,15 +29,15 @@ exit status: 0 done, 2 bad input or usage
 
 
 BAR = 16
-"""Width of the bar in characters: exact for a rack of two nodes with eight GPUs each."""
+"""The width of the bar of used GPUs in characters. For a rack with 16 GPUs, each character is one GPU."""
 
 
 HOLDERS = 3
-"""Number of gangs named for each domain; `-o wide` names all."""
+"""The maximum number of gangs that are named for each domain; `-o wide` names all."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `top`."""
+    """Adds `top`."""
     parser = subcommand(
         subparsers,
         "top",
@@ -54,7 +54,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the domains. Raises `InputError` for a cluster that cannot be read, or an unknown name."""
+    """Prints the domains. Raises `InputError` for a cluster that cannot be read, or an unknown topology or
+    level.
+    """
     return look_at_snapshot(args, partial(_show, args))
 
 
@@ -78,7 +80,10 @@ def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
 
 
 def _level(topology: Topology, level: str | None) -> str:
-    """Returns the label of the level to show. Raises `InputError` if the topology does not have the level."""
+    """Returns the label of the level to show: `level`, or the reservable level of the topology if it is None.
+
+    Raises `InputError` if the topology does not have the level.
+    """
     if level is None:
         return topology.levels[topology.reservable_index]
     if level not in topology.levels:

@@ -30,7 +30,7 @@ exit status: 0 done, 1 propose found no topology level above hosts, 2 bad input 
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `topology` with `propose` and `show`."""
+    """Adds `topology` with its verbs `propose` and `show`."""
     parser = subcommand(
         subparsers,
         "topology",
@@ -56,14 +56,15 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run_propose(args: argparse.Namespace) -> int:
-    """Print the proposed objects, with notes as comments. Raises `InputError` for a cluster that cannot be
-    read.
+    """Prints a proposed Topology for each group of nodes, with notes as comments. Returns 1 if there is none.
+
+    Raises `InputError` for a cluster that cannot be read.
     """
     return look_at_snapshot(args, partial(_propose, args.kind))
 
 
 def run_show(args: argparse.Namespace) -> int:
-    """Print the trees. Raises `InputError` for an unknown name, or a cluster that cannot be read."""
+    """Prints the topologies. Raises `InputError` for an unknown name, or a cluster that cannot be read."""
     return look_at_snapshot(args, partial(_show, args))
 
 

@@ -55,11 +55,13 @@ PORT = 8787
 LOCAL = "127.0.0.1"
 
 READY_SECONDS = float("inf")
-"""Timeout of the first picture: none, because reading a cluster has its own timeout."""
+"""Seconds to wait for the first picture of the cluster: no limit, because reading a cluster has its own
+timeout.
+"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `ui`."""
+    """Adds `ui`."""
     parser = subcommand(
         subparsers,
         "ui",
@@ -95,7 +97,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C. Raises `InputError` for a cluster that cannot be read, or a port in use."""
+    """Serves the page until Ctrl-C. Raises `InputError` for a cluster that cannot be read, options that
+    exclude each other, or an address that cannot be used.
+    """
     _check(args)
     if args.in_cluster:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
@@ -105,8 +109,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raises `InputError` for options that exclude each other: there is one source of pictures, and only the
-    page in a cluster distinguishes users, so only that page may listen on other addresses.
+    """Raises `InputError` for options that exclude each other.
+
+    A page has one source of pictures. And only with `--in-cluster` does it distinguish its users, so only
+    then may it listen on an address that others can reach.
     """
     if args.cluster and (args.kubeconfig or args.in_cluster):
         raise InputError("-c is a cluster in files: leave out --kubeconfig and --in-cluster")
@@ -135,7 +141,7 @@ async def _run(args: argparse.Namespace) -> int:
 
 
 async def _local(args: argparse.Namespace, pictures: AsyncGenerator[Picture]) -> int:
-    """Serves the page on this machine; the URL has a random key."""
+    """Serves the page on this machine only. A random key in its URL keeps other users of the machine out."""
     key = secrets.token_urlsafe(16)
     return await _served(args, pictures, KeyGate(key), f"#key={key}")
 
@@ -143,7 +149,10 @@ async def _local(args: argparse.Namespace, pictures: AsyncGenerator[Picture]) ->
 async def _served(
     args: argparse.Namespace, pictures: AsyncGenerator[Picture], gate: Gate, fragment: str
 ) -> int:
-    """Serves the page until SIGTERM or SIGINT, or until the source of pictures fails."""
+    """Serves the page until SIGTERM or SIGINT, or until the source of pictures fails.
+
+    `fragment`: appended to the URL that is printed.
+    """
     tls = _tls(args)
     feed, stop = Feed(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -172,7 +181,7 @@ async def _served(
 async def _opened(
     args: argparse.Namespace, page: Page, tls: ReloadingContext | None, fragment: str
 ) -> Serving:
-    """Starts listening, and prints the URL. Raises `InputError` if the address cannot be used."""
+    """Starts to listen, and prints the URL. Raises `InputError` if the address cannot be used."""
     try:
         serving = await serve(page, args.host, args.port, tls.context if tls else None)
     except OSError as error:
@@ -195,7 +204,9 @@ def _tls(args: argparse.Namespace) -> ReloadingContext | None:
 
 
 def applying(args: argparse.Namespace) -> Apply:
-    """Returns a function that applies the manifests of `-f` with the policies of `-p`, as one apply."""
+    """Returns a function that decides on the manifests of `-f` with the policies of `-p`, as if they were
+    applied to the cluster together.
+    """
     policies = inputs.policies(args.policies)
 
     def apply(snapshot: Snapshot, around: Environment, now: float) -> Applied:
@@ -237,7 +248,7 @@ def _outcome(result: Result) -> str:
 
 
 def _entry(result: Result, now: float) -> DecisionEntry:
-    """Returns the entry for a result that a policy or the plan gave for an object."""
+    """Returns the result of a policy or of the plan as an entry in the page's list of decisions."""
     policy = "" if result.source == "plan" else result.policy
     key = f"{result.object}/{result.title}: {result.message}"
     return DecisionEntry(key, now, result.object, result.rule or result.result, result.message, True, policy)

@@ -36,13 +36,13 @@ usage
 """
 
 AT_LEAST = 0.8
-"""Default of the sufficient share of the model's bus bandwidth. The model uses nominal link rates, which no
-fabric reaches.
+"""The default of `--at-least`: the share of the model's bus bandwidth that the measurement must reach. It
+is below 1 because the model uses nominal link rates, which no fabric reaches.
 """
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `verify`."""
+    """Adds `verify`."""
     parser = subcommand(
         subparsers,
         "verify",
@@ -70,8 +70,10 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the comparison. Raises `InputError` for a gang without a reservation, or an unreadable
-    measurement.
+    """Prints the comparison, or with `--job` the job that measures. Returns 1 if the gang is not as
+    planned, or the measured bandwidth is too low.
+
+    Raises `InputError` for a gang without a reservation, or an unreadable measurement.
     """
     return look_at_snapshot(args, partial(_show, args))
 
@@ -97,7 +99,9 @@ def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
 
 
 def _held(snapshot: Snapshot, name: str) -> list[Reservation]:
-    """Returns the reservations of a gang, or of all replicas of a workload. Raises `InputError` for none."""
+    """Returns the reservations of a gang, or of all replicas of a workload. Raises `InputError` if there
+    is none.
+    """
     held = [r for r in snapshot.reservations if r.gang == name or r.gang.startswith(f"{name}/")]
     if not held:
         absence = f"no gang {name!r} holds a place here; `bayplan why {name}` says what it waits for"

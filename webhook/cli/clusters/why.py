@@ -25,11 +25,11 @@ exit status: 0 all its gangs have a place, 1 a gang waits or is unknown, 2 bad i
 
 
 AHEAD = 5
-"""Number of gangs ahead in the queue that are named; `bayplan queue` shows all."""
+"""The maximum number of gangs ahead in the queue that are named; `bayplan queue` shows all."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `why`."""
+    """Adds `why`."""
     parser = subcommand(
         subparsers,
         "why",
@@ -42,7 +42,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the state and the reasons. Raises `InputError` for a cluster that cannot be read."""
+    """Prints the state of the workload's gangs and the reasons. Raises `InputError` for a cluster that
+    cannot be read.
+    """
     return look(args, partial(_show, args))
 
 
@@ -82,7 +84,9 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookou
 
 
 def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool) -> None:
-    """Prints the gang's state and the reason. `wide`: with all nodes, and all gangs ahead in the queue."""
+    """Prints the gang's state and the reasons. `wide`: names all its nodes, and all gangs ahead in the
+    queue.
+    """
     since = f", for {age(gang.created, seen.now)}" if gang.created else ""
     asked = f"{gang.pods} pods, {gang.gpus} GPUs, priority {gang.priority}"
     match gang.state:
@@ -118,7 +122,7 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
 
 
 def _ahead(other: GangStanding, gang: GangStanding) -> str:
-    """Returns the name of a gang that is ahead of another in the queue, and the reason."""
+    """Returns the name of `other`, which is ahead of `gang` in the queue, and why it is."""
     assert other.place is not None, "a gang in the queue has a place"
     assert gang.place is not None, "a gang in the queue has a place"
     return f"{other.name} ({other.gpus} GPUs; {why_before(other.place, gang.place)})"

@@ -1,4 +1,4 @@
-"""Arguments and inputs that several commands share: cluster files, manifests, policies."""
+"""Adds and reads the inputs that several commands share: cluster files, manifests and policies."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
 
 
 def add_topology(parser: argparse.ArgumentParser) -> None:
-    """Adds `-t NAME`, for `topologies`."""
+    """Adds `-t NAME`, the second argument of `topologies`."""
     parser.add_argument("-t", "--topology", metavar="NAME", help="only this topology")
 
 
 def topologies(snapshot: Snapshot, name: str | None) -> list[Topology]:
-    """Returns all topologies of a cluster, or the one with this name. Raises `InputError` for none."""
+    """Returns all topologies of a cluster, or only the one with this name. Raises `InputError` if there is
+    none.
+    """
     chosen = [topology for topology in snapshot.topologies if name in (None, topology.name)]
     if not chosen:
         titles = listed([topology.title for topology in snapshot.topologies]) or "none"
@@ -79,12 +81,15 @@ def _add_paths(
 
 
 def cluster(paths: Sequence[str]) -> Snapshot:
-    """Returns the snapshot in cluster files; at least one path is required. Raises `InputError`."""
+    """Returns the snapshot of the cluster in these files. Raises `InputError` if they cannot be read or
+    have no node.
+    """
     return read_cluster_files(paths)[0]
 
 
 def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, Environment]:
-    """Returns the snapshot (None without cluster files), and the environment with the mode of `--mode`.
+    """Returns the snapshot of the files of `-c` (None if there are none), and the environment of
+    decisions, with the mode of `--mode` as default and the current time.
 
     Raises `InputError` for files that cannot be read.
     """
@@ -96,10 +101,8 @@ def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, 
 
 
 def in_force(around: Environment, policies: PolicySet) -> Environment:
-    """Returns the environment with the parameters in force: those of the policy files, overridden by those of
-    the cluster.
-
-    Raises `InputError` for invalid parameters.
+    """Returns the environment with the parameters in force: those in the policy files, overridden by those
+    in the cluster. Raises `InputError` for invalid parameters.
     """
     parameters, problems = read_parameters(policies, around.configured)
     if problems:
@@ -108,7 +111,8 @@ def in_force(around: Environment, policies: PolicySet) -> Environment:
 
 
 def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
-    """Returns the cluster with the device and volume claims of the manifests, as if they were applied.
+    """Returns the cluster with the device claims and volume claims in the manifests, as if these were
+    applied.
 
     Raises `InputError` for malformed claims.
     """
@@ -123,7 +127,9 @@ def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
 
 
 def manifests(paths: Sequence[str]) -> list[Document]:
-    """Returns the objects in manifests. Raises `InputError` for bad files, or if there is no object."""
+    """Returns the objects in manifests. Raises `InputError` for unreadable files, or if there is no
+    object.
+    """
     documents = objects(paths)
     if not documents:
         raise no_object(paths)
@@ -136,8 +142,8 @@ def no_object(paths: Sequence[str]) -> InputError:
 
 
 def once(documents: list[Document]) -> list[Document]:
-    """Returns the documents. Raises `InputError` if two objects of a kind have the same name: their gangs
-    would be the same.
+    """Returns the documents unchanged. Raises `InputError` if two objects of the same kind and namespace
+    have the same name, because their gangs could not be distinguished.
     """
     seen: dict[tuple[str, ...], str] = {}
     for document in documents:
@@ -155,7 +161,9 @@ def once(documents: list[Document]) -> list[Document]:
 
 
 def policies(paths: Sequence[str]) -> PolicySet:
-    """Returns the policies, by default those that ship with Bayplan. Raises `PolicyError` or `InputError`."""
+    """Returns the policies in these files or folders, by default those that ship with Bayplan, and prints
+    their warnings. Raises `PolicyError` for invalid policies, `InputError` for unreadable files.
+    """
     loaded = load_paths(list(paths) or [shipped("policies")])
     for warning in loaded.warnings:
         note(f"Warning: {warning}")
@@ -163,13 +171,15 @@ def policies(paths: Sequence[str]) -> PolicySet:
 
 
 def policy_store(paths: Sequence[str]) -> PolicyStore:
-    """Returns the policies for a server, which reloads changed files. Raises as `policies` does."""
+    """Returns the policies for a server, which can reload changed files. Raises the same errors as
+    `policies`.
+    """
     return PolicyStore(list(paths) or [shipped("policies")])
 
 
 def shipped(name: str) -> Path:
-    """Returns a folder that ships with Bayplan. In a checkout it is beside the packages, in an installation
-    inside the package `webhook`. Raises `InputError` if it is missing.
+    """Returns the path of a folder that ships with Bayplan. In a checkout, the folder is beside the
+    packages; in an installation, it is inside the package `webhook`. Raises `InputError` if it is missing.
     """
     package = Path(__file__).resolve().parents[2]
     for place in (package.parent / name, package / "_shipped" / name):
@@ -185,8 +195,8 @@ def note_unread(paths: Iterable[str]) -> None:
 
 
 def note(text: str) -> None:
-    """Prints a note on standard error, after flushing standard output. Unprintable characters become question
-    marks, so that input cannot send control sequences to the terminal.
+    """Prints a note on standard error, after what was printed on standard output before. Unprintable
+    characters become question marks, so that input files cannot send control sequences to the terminal.
     """
     shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
     sys.stdout.flush()

@@ -1,4 +1,6 @@
-"""Adds commands and verbs to the command line, and has the types of their options."""
+"""Adds commands and their verbs (`list` in `bayplan reservations list`) to the command line, and parses
+the types of their options.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 def subcommand(
     subparsers: Subparsers, name: str, *, description: str, epilog: str, help: str | None = None
 ) -> argparse.ArgumentParser:
-    """Adds a command, or a verb of a command. `help`: its line in the list of verbs; for commands it is in
-    `main.COMMANDS`.
+    """Adds a command, or a verb of a command, and returns its parser.
+
+    `help`: the line of a verb in the command's help. The lines of commands are in `main.COMMANDS`.
     """
     return subparsers.add_parser(
         name,
@@ -28,7 +31,9 @@ def subcommand(
 
 
 def verb(subparsers: Subparsers, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
-    """Adds a verb. Its description is `text` as a sentence."""
+    """Adds a verb and returns its parser. Its line of help is `text`, its description the same as a
+    sentence.
+    """
     return subcommand(subparsers, name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=epilog)
 
 

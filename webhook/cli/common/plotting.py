@@ -13,15 +13,19 @@ from webhook.report.figures.plot import PlotScene, plot
 
 
 def plot_file(text: str) -> str:
-    """Checks that a file name ends in .svg or .html, before any work is done. Raises `ArgumentTypeError`."""
+    """Returns the file name if it ends in .svg or .html; otherwise raises `ArgumentTypeError`, before any
+    work is done.
+    """
     if not text.endswith((".svg", ".html")):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a .svg nor a .html file")
     return text
 
 
 def write_plot(path: str, scenes: Sequence[PlotScene], title: str, first: str) -> None:
-    """Write the plot in the format of the file's extension. `first`: heading of the column with the names of
-    courses. Raises `InputError`.
+    """Writes the plot in the format of the file's extension.
+
+    `first`: the heading of the column with the names of courses. Raises `InputError` if the file cannot be
+    written.
     """
     text = page(scenes, title, first) if path.endswith(".html") else plot(scenes)
     try:

@@ -1,7 +1,7 @@
 """Evaluates every workload of a live cluster by itself, for `report --kubeconfig`.
 
-Each object is evaluated as if it were newly applied to the cluster without its own pods and reservations.
-Otherwise a running workload would have to wait for the place that it occupies itself.
+Each object is evaluated as if it were newly applied, to a cluster without the pods and reservations of
+this object. Otherwise a running workload would have to wait for the place that it occupies itself.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ LINE_SECONDS = 10.0
 async def report_running(
     kubeconfig: str, policies: PolicySet, namespace: str = "", settings: Settings = DEFAULT_SETTINGS
 ) -> Report:
-    """Returns the report on all namespaces, or on one. `settings` are the defaults for what the cluster does
-    not set. Raises `InputError` for a cluster that cannot be read.
+    """Returns the report on the workloads of all namespaces, or of one.
 
-    Objects that only pass are counted as unchanged, and their results are dropped: for ten thousand objects
-    they would take a gigabyte of memory.
+    `settings`: those in force if the cluster sets none. Objects that only pass are counted as unchanged,
+    and their results are dropped: for ten thousand objects, they would take a gigabyte of memory. Raises
+    `InputError` for a cluster that cannot be read.
     """
     if not sys.stderr.isatty():
         inputs.note("reading the cluster")
@@ -65,7 +65,7 @@ async def report_running(
 
 
 def _webhooks(cluster: RunningCluster) -> PolicySet:
-    """Returns the webhook configurations of the cluster; those that ship with Bayplan if it is not
+    """Returns the webhook configuration of the cluster; the one that ships with Bayplan if it is not
     installed.
     """
     if cluster.webhooks and cluster.webhooks.get("webhooks"):
@@ -77,8 +77,8 @@ def _webhooks(cluster: RunningCluster) -> PolicySet:
 def _judged(
     obj: RunningObject, cluster: RunningCluster, policies: PolicySet, webhooks: PolicySet
 ) -> tuple[str, Decision | None]:
-    """Returns the apiVersion, and the decision on CREATE; None if the match conditions of the webhooks
-    exclude the object.
+    """Returns the object's apiVersion, and the decision on its creation; None for the decision if the
+    webhooks' match conditions exclude the object.
     """
     document, around = obj.manifest(), cluster.environment
     namespace = namespace_of(obj.name)
@@ -96,8 +96,8 @@ def _judged(
 
 @dataclass(slots=True)
 class _KeptResults:
-    """The results of decisions. Equal messages of many objects share one string, to save memory. `not_asked`:
-    number of objects that match no webhook.
+    """The results of decisions, as far as the report needs them. Objects with the same message share one
+    string, to save memory. `not_asked`: the number of objects that match no webhook.
     """
 
     results: list[Result] = field(default_factory=list)
@@ -123,8 +123,8 @@ class _KeptResults:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Iterable[int]]:
-    """Yields an iterable of `total` numbers. Each number taken from it advances the progress on standard
-    error by one object.
+    """A context that yields an iterable of `total` numbers. Each number that is taken from it advances the
+    progress on standard error by one object.
     """
     if not sys.stderr.isatty():
         yield _lines(total)

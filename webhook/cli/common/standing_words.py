@@ -1,4 +1,6 @@
-"""The shared parts of commands that inspect a live cluster: options, reading, JSON and ages."""
+"""The shared parts of commands that inspect a live cluster: options, reading the cluster, documents and
+ages.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from webhook.workloads.kinds import kind_named
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 
 Show = Callable[[ClusterStanding, Lookout], Awaitable[int]]
-"""Prints the standing of a cluster, and returns the exit status. It may read more objects through
-`Lookout`.
+"""The type of a function that prints the standing of a cluster (the state of its gangs), and returns the exit
+status. It may read more objects through the `Lookout`.
 """
 
 
@@ -45,7 +47,7 @@ def add_installation(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Files with a cluster, or where to find the one that is running: for `look_at_snapshot`."""
+    """Adds `-c`, `--kubeconfig` and `--installation`, for commands that call `look_at_snapshot`."""
     inputs.add_cluster(parser, required=False)
     add_installation(parser)
     parser.set_defaults(watch=False)
@@ -57,7 +59,7 @@ def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
-    """Adds the argument NAMESPACE/KIND/NAME. KIND is in any form that kubectl accepts."""
+    """Adds the argument NAMESPACE/KIND/NAME, whose KIND may have any form that kubectl accepts."""
     parser.add_argument("name", metavar="NAMESPACE/KIND/NAME", type=_workload)
 
 
@@ -68,15 +70,19 @@ def _workload(text: str) -> str:
 
 
 def in_files(args: argparse.Namespace) -> bool:
-    """Returns whether the cluster stands in files (`-c`). Raises `InputError` if a live one is named too."""
+    """Reports whether the cluster is to be read from files (`-c`). Raises `InputError` if `--kubeconfig`
+    is given as well.
+    """
     if args.cluster and args.kubeconfig:
         raise InputError("-c is a cluster in files; --kubeconfig reads the cluster itself: leave one out")
     return bool(args.cluster)
 
 
 def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) -> int:
-    """Shows the snapshot of the cluster files of `-c`, or else of a live cluster. Returns the exit status of
-    `show`. Raises `InputError`.
+    """Calls `show` with the snapshot of the files of `-c`, or else of the live cluster, and returns its
+    exit status.
+
+    Raises `InputError` for a cluster that cannot be read.
     """
     if in_files(args):
         return show(inputs.cluster(args.cluster))
@@ -88,12 +94,18 @@ def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) 
 
 
 def quiet() -> None:
-    """Turns off logging to standard error. `inputs.note_unread` reports what could not be read."""
+    """Turns off logging to standard error. Commands report what could not be read with
+    `inputs.note_unread`.
+    """
     logging.getLogger("bayplan").addHandler(logging.NullHandler())
 
 
 def look(args: argparse.Namespace, show: Show) -> int:
-    """Read the cluster and show it; with `--watch`, again after each change. Raises `InputError`."""
+    """Reads the live cluster and calls `show`; with `--watch`, again after each change. Returns the exit
+    status.
+
+    Raises `InputError` for a cluster that cannot be read.
+    """
     quiet()
     return asyncio.run(_look(args, show))
 
@@ -113,14 +125,14 @@ async def _look(args: argparse.Namespace, show: Show) -> int:
 
 
 def print_document(output: str, items: Sequence[object]) -> int:
-    """Prints a List as JSON or YAML."""
+    """Prints the items as a List in JSON or YAML. Returns 0, the exit status."""
     sys.stdout.write(document(output, as_list(items)))
     return 0
 
 
 def age(since: float, now: float) -> str:
-    """Returns the age in kubectl's format (seconds since the epoch as input); "" if `since` is
-    unknown (0).
+    """Returns the time from `since` to `now` (both in seconds since the epoch) in kubectl's format, such
+    as `5m`; "" if `since` is 0, which means unknown.
     """
     if not since:
         return ""

@@ -43,7 +43,7 @@ exit status: 0 done; 1 a policy denied or failed, or a gang was rejected; 2 bad 
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """An object with its decision. `name`: NAMESPACE/KIND/NAME."""
+    """An object in a manifest, and the decision on it. `name`: the object's NAMESPACE/KIND/NAME."""
 
     document: Document
     name: str
@@ -51,7 +51,7 @@ class MutationResult:
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `mutate`."""
+    """Adds `mutate`."""
     parser = subcommand(
         subparsers,
         "mutate",
@@ -67,7 +67,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
+    """Decides on each object and prints the results. Raises `InputError` or `PolicyError` for invalid
+    input.
+    """
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_environment(args)
     around = inputs.in_force(around, policies)
@@ -83,15 +85,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exit_status(outcomes: Sequence[MutationResult]) -> int:
-    """Returns 2 if an object is malformed, 1 if one is refused, else 0."""
+    """Returns 2 if an object is malformed, else 1 if an object is refused, else 0."""
     if any(outcome.decision.malformed for outcome in outcomes):
         return 2
     return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
 
 
 def _messages(outcome: MutationResult) -> list[str]:
-    """Returns the warnings and the refusal, for standard error. Each line begins with the object's name,
-    unless the text already does.
+    """Returns the lines for standard error: warnings, and the refusal if there is one. The object's name
+    is in each of them.
     """
     response = outcome.decision.response
     lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
@@ -109,7 +111,9 @@ def _about(outcome: MutationResult, text: str) -> str:
 
 
 def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
-    """Returns the environment with the Namespaces, PodGroups and PodGroup members of the manifests added."""
+    """Returns the environment with what the manifests add to it: Namespaces, PodGroups and the members of
+    PodGroups.
+    """
     values = [document.value for document in documents]
     return replace(
         around,
@@ -120,7 +124,7 @@ def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
 
 
 def _members(value: dict[str, Any]) -> list[GroupMember]:
-    """Returns the pods of an object that belong to a PodGroup of scheduling.k8s.io; none if the object is
+    """Returns the object's pods that belong to a PodGroup of scheduling.k8s.io; none if the object is
     malformed.
     """
     try:
@@ -130,9 +134,10 @@ def _members(value: dict[str, Any]) -> list[GroupMember]:
 
 
 def with_shares(around: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
-    """Returns the environment with the objects that share a gang, each after the policies have changed it.
+    """Returns the environment with the workloads in the manifests that share a gang, as the policies
+    change them.
 
-    So the gang is planned as if all of them were applied, whichever object is decided first.
+    So the whole gang is planned with the first of its workloads that is decided.
     """
     sharing: dict[str, list[Workload]] = {}
     for place, document in enumerate(documents):
@@ -159,10 +164,10 @@ def decide_all(
     together: bool = True,
     replicas: bool = False,
 ) -> list[MutationResult]:
-    """Decide each object. `together`: each decision sees the reservations of the decisions before it.
+    """Decides on the creation of each object, and returns the results in the same order.
 
-    `replicas`: pods that are admitted one by one, such as those of a Deployment, also see the pods before
-    them.
+    `together`: each decision sees the reservations of the decisions before it. `replicas`: plans pods that
+    are admitted one by one, such as those of a Deployment, with the pods before them.
     """
     outcomes = []
     around = with_shares(knowing(around, documents), policies, documents)
@@ -182,9 +187,10 @@ def decide_all(
 def _with_replicas(
     decision: Decision, snapshot: Snapshot, document: Document, around: Environment, uid: str
 ) -> Decision:
-    """Returns the decision with a plan in which each pod sees the cluster with the pods before it.
+    """Returns the decision with a plan in which each pod is placed on the cluster with the pods before it.
 
-    The admission of a Deployment reserves nothing, so in its own plan every replica gets the same free place.
+    The admission of a Deployment reserves nothing, so in the decision's plan every replica gets the same
+    place.
     """
     plan = decision.plan
     if plan is None:
@@ -198,8 +204,8 @@ def _with_replicas(
 
 
 def notes(policies: PolicySet, outcomes: Sequence[MutationResult]) -> list[str]:
-    """Returns lines that concern all objects: the policies that were skipped, and the audit annotations of
-    policies.
+    """Returns the lines for standard error that concern all objects: the skipped policies, and the audit
+    annotations of policies.
     """
     audited = dict.fromkeys(
         text
@@ -240,7 +246,9 @@ def _json(outcomes: Sequence[MutationResult]) -> str:
 
 
 def _patch(outcomes: Sequence[MutationResult]) -> str:
-    """Returns the JSON Patch of one object; for several objects, a list of patches in their order."""
+    """Returns the JSON Patch of the object; if there are several objects, the list of their patches in
+    order.
+    """
     patches = [list(outcome.decision.response.patch) for outcome in outcomes]
     return indented(patches[0] if len(patches) == 1 else patches) if patches else ""
 

@@ -1,5 +1,5 @@
-"""`bayplan policies new`: writes a policy, its test, and the JSON schemas with which an editor
-checks both.
+"""`bayplan policies new`: writes a policy, its tests, and the JSON schemas by which editors check both
+files.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from planner.model.errors import InputError, Where
 from webhook.cli.common import inputs
 
 SCHEMAS = {"policy": "policy.schema.json", "tests": "tests.schema.json"}
-"""The files of the shipped JSON schemas, by the name that `policies schema` takes."""
+"""The files of the shipped JSON schemas, by the argument of `policies schema`."""
 
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""The name of a policy (an RFC 1123 label), which is also the name of its folder."""
+"""Matches the name of a policy (an RFC 1123 label), which is also the name of its folder."""
 
 
 _HEAD = """\
@@ -139,7 +139,8 @@ KINDS = tuple(_TEXTS)
 
 
 def new_policy(name: str, into: Path, kind: str) -> Iterator[Path]:
-    """Write the folder NAME with a policy and its test, and missing schemas beside it. Yields each new file.
+    """Writes the folder `name` with a policy and its tests, and schemas beside it if they are missing.
+    Yields the path of each new file.
 
     Raises `InputError` for an invalid name, or if the folder exists.
     """

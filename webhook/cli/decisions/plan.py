@@ -44,7 +44,7 @@ PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `plan`."""
+    """Adds `plan`."""
     parser = subcommand(
         subparsers,
         "plan",
@@ -67,7 +67,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan and print. Raises `InputError` for bad input."""
+    """Plans the gangs and prints the answers. Raises `InputError` for invalid input."""
     snapshot, around = inputs.cluster_and_environment(args)
     assert snapshot is not None, "argparse requires -c"
     around = inputs.in_force(around, PolicySet())
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _not_read(documents: Iterable[Document]) -> Iterator[str]:
-    """Yields a line for each object that creates pods and is of an unsupported kind."""
+    """Yields a line for each object of an unsupported kind that creates pods."""
     for document in documents:
         if unread_pods(document.value):
             kind, metadata = str(document.value["kind"]), document.value.get("metadata")
@@ -98,8 +98,8 @@ def _not_read(documents: Iterable[Document]) -> Iterator[str]:
 def _unenforced(
     planned_gangs: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
 ) -> Iterator[str]:
-    """Yields a line for each namespace whose mode is not enforce, so that nothing is held or
-    refused there.
+    """Yields a line for each namespace of a gang whose mode is not `enforce`, and for each invalid mode
+    label.
     """
     by_name = {**around.namespaces, **namespaces(document.value for document in documents)}
     for name in dict.fromkeys(namespace_of(planned.answer.gang) for planned in planned_gangs):
@@ -113,11 +113,11 @@ def _unenforced(
 def plan_each(
     snapshot: Snapshot, documents: list[Document], reserve: str | None, around: Environment
 ) -> list[PlannedGang]:
-    """Returns the answer for each gang in the documents, with the gang and the cluster in which it was
-    planned.
+    """Plans each gang in the documents, on the cluster with the reservations of the gangs before it.
 
-    `reserve`: what every gang reserves; None means the gang's own annotation, or else the default of its
-    namespace. Raises `InputError` for a malformed workload.
+    Returns each gang with its answer and the cluster on which it was planned. `reserve`: what every gang
+    reserves; None for what its own annotation says, or else the default of its namespace. Raises
+    `InputError` for a malformed workload.
     """
     result: list[PlannedGang] = []
     podgroups = {**around.podgroups, **pod_groups(document.value for document in documents)}
@@ -127,7 +127,7 @@ def plan_each(
         groups = tuple(
             _reserving(group, reserve, around) for group in workload.gangs if group.name not in planned
         )
-        if not workload.suspended:  # other members of the gang are planned without a suspended workload
+        if not workload.suspended:  # else other workloads of the same gang would not be planned
             planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:

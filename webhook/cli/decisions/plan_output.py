@@ -26,7 +26,7 @@ _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 
 @dataclass(frozen=True, slots=True)
 class PlannedGang:
-    """A gang, its answer, and the cluster in which it was planned."""
+    """A gang, the planner's answer, and the cluster on which the gang was planned."""
 
     answer: Answer
     group: PodGroup
@@ -34,21 +34,26 @@ class PlannedGang:
 
     @property
     def placed(self) -> PodGroup:
-        """The gang with the number of pods that it got (elastic gangs may get fewer)."""
+        """The gang with the number of pods that are placed; elastic gangs may get fewer than they request."""
         return placed(self.group, self.answer)
 
     def worth(self) -> Worth | None:
-        """Returns the estimated all-reduce time of its placement; None if there is nothing to compare."""
+        """Returns the estimated all-reduce time of the placement and of a topology-blind one; None if
+        there is nothing to compare.
+        """
         return worth(self.snapshot, self.placed, self.answer)
 
     def account(self) -> Details | None:
-        """Returns how the answer was found; for a gang without a place, with the request as it is."""
+        """Returns how the answer was found: the fits at each level, and why nodes are unusable. None if
+        the request contradicts itself.
+        """
         asked = self.placed if self.answer.assignments else self.group
         return details(self.snapshot, asked, self.answer)
 
     def to_json(self) -> dict[str, object]:
-        """Returns the gang's entry in `-o json`: the keys of `Answer.to_json`, `search` unless the request
-        contradicts itself, and `allReduce` if its GPUs have a place.
+        """Returns the gang's entry in `-o json`: the keys of `Answer.to_json`; `search` (see `account`)
+        unless the request contradicts itself; and `allReduce` (see `worth`) if there is something to
+        compare.
         """
         value, details = self.worth(), self.account()
         search = {"search": details.to_json()} if details else {}
@@ -56,7 +61,7 @@ class PlannedGang:
 
 
 def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
-    """Print the gangs as a table. `explain`: also print how each answer was found."""
+    """Prints the gangs as a table. `explain`: also prints how each answer was found."""
     out = console()
     if not planned_gangs:
         out.print("no gang in these manifests asks for anything that can be planned")
@@ -87,7 +92,7 @@ def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
 
 
 def path(domain: Domain) -> str:
-    """Returns a domain as one string, such as `zone-a/rack-3`; "" for the whole topology."""
+    """Returns a domain as text, such as `zone-a/rack-3`; "" for the whole topology."""
     return printable_name("/".join(part for part in domain if part))
 
 
@@ -98,7 +103,9 @@ def _pods(answer: Answer) -> str:
 
 
 def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
-    """Prints a line for each gang of several pods with GPUs, then the model and the rule of the baseline."""
+    """Prints the all-reduce times of each gang of several pods with GPUs, the name of the model, and the
+    rule of the topology-blind placement.
+    """
     worths = [
         (planned, value) for planned in planned_gangs if planned.group.size > 1 and (value := planned.worth())
     ]
@@ -134,7 +141,9 @@ def _nodes(count: int) -> str:
 
 
 def _explain(out: Console, planned: PlannedGang) -> None:
-    """Prints the levels of the search, unusable nodes by cause, nearest requests, ranks and bandwidth."""
+    """Prints the levels of the search, the unusable nodes by cause, the nearest requests that would be
+    admitted, the ranks of pods by node, and the estimated bandwidth.
+    """
     answer, details = planned.answer, planned.account()
     if details is not None:
         _tree(out, answer, details)
@@ -151,7 +160,9 @@ def _explain(out: Console, planned: PlannedGang) -> None:
 
 
 def _tree(out: Console, answer: Answer, details: Details) -> None:
-    """Prints each level with its best domain, in the current and in the empty cluster."""
+    """Prints each level with its best domain, and how many pods fit there: in the current cluster, and in
+    the empty one.
+    """
     rows = []
     for depth, fit in enumerate(details.levels):
         name = fit.level or f"all of {details.topology or 'the cluster'}"

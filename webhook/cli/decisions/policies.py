@@ -36,11 +36,13 @@ from webhook.policy.testing.coverage import expressions_of
 from webhook.report.documents import as_yaml
 
 WIDE = 400
-"""Width if standard output is not a terminal: wide enough for one line per policy, for grep."""
+"""The width of tables if standard output is not a terminal, in columns: each policy has one line, for
+grep.
+"""
 
 
 MOST_SHOWN = 4
-"""Number of resources of a rule that the list names; more would wrap its lines."""
+"""The maximum number of resources of a rule that the list names; with more, its lines would wrap."""
 
 
 EPILOG = """examples:
@@ -57,7 +59,7 @@ exit status: 0 done; 2 the policies do not load, there are none, or a parameter 
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `policies`."""
+    """Adds `policies`."""
     parser = subcommand(
         subparsers,
         "policies",
@@ -115,7 +117,9 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def run_new(args: argparse.Namespace) -> int:
-    """Create the folder. Raises `InputError` for an invalid name, or if the folder exists."""
+    """Creates the folder of a new policy. Raises `InputError` for an invalid name, or if the folder
+    exists.
+    """
     for file in new_policy(args.name, Path(args.folder), args.kind):
         sys.stdout.write(f"{file}\n")
     folder = Path(args.folder, args.name)
@@ -124,13 +128,16 @@ def run_new(args: argparse.Namespace) -> int:
 
 
 def run_schema(args: argparse.Namespace) -> int:
-    """Print the schema."""
+    """Prints a JSON schema."""
     sys.stdout.write(schema_text(args.of))
     return 0
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load the policies and print. Raises `PolicyError` for policies that do not load."""
+    """Loads the policies, and lists, shows or checks them or the parameters.
+
+    Raises `PolicyError` for policies that do not load, `InputError` for invalid parameters.
+    """
     policies = inputs.policies(args.paths)
     if args.action == "list":
         _list(policies)
@@ -146,16 +153,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ruled(policies: PolicySet) -> PolicySet:
-    """Returns the policies; without any, a ConfigMap alone is checked with the rules of the shipped
-    policies.
+    """Returns the policies with the rules by which parameters are checked. If there are no policies, only
+    a ConfigMap, these are the rules of the policies that ship with Bayplan.
     """
     return policies if policies.policies else replace(policies, rules=inputs.policies(()).rules)
 
 
 def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> None:
-    """Prints a summary of valid policies, and warnings about parameters and ended exceptions.
+    """Prints a summary of the policies, which have been loaded, and warnings about parameters and ended
+    exceptions.
 
-    Raises `PolicyError` if there is nothing to check: most likely the path is wrong.
+    Raises `PolicyError` if there is nothing to check, because the path is probably wrong then.
     """
     if not policies.policies and not any(map(is_parameters, policies.params)):
         files = counted(len(policies.files), "file")
@@ -182,7 +190,7 @@ def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> No
 
 
 def _parameters(policies: PolicySet, around: Environment, namespace: str) -> None:
-    """Prints a line for each parameter: its value in force, and the ConfigMap that sets it."""
+    """Prints a line for each parameter: the value in force in the namespace, and where it is set."""
     parameters = around.parameters or NO_PARAMETERS
     texts, settings = parameters.texts.of(namespace), around.settings(namespace)
     rules = {**_ruled(policies).rules.by_key, **{name: row.schema for name, row in SETTING_KEYS.items()}}
@@ -211,7 +219,7 @@ def _list(policies: PolicySet) -> None:
 
 
 def _exemptions(rows: Sequence[PolicyException], now: float) -> Table:
-    """Returns a table of exceptions, ordered by their end."""
+    """Returns a table of the exceptions, ordered by the time at which they end."""
     table = _table("EXCEPTION", "FROM", "FOR", "UNTIL", "REASON", "FILE")
     for row in sorted(rows, key=lambda row: (row.until, row.name)):
         until = f"{row.ended} (ended)" if row.is_over(now) else row.ended
@@ -221,7 +229,9 @@ def _exemptions(rows: Sequence[PolicyException], now: float) -> Table:
 
 
 def _whom(row: PolicyException) -> str:
-    """Returns the subjects of an exception, by field."""
+    """Returns the requests to which an exception applies, in words: the values of each field that selects
+    them.
+    """
     texts = {
         "namespaces": row.namespaces,
         "kinds": row.kinds,
@@ -258,7 +268,9 @@ def _matches(match: MatchResources) -> str:
 
 
 def _rule(rule: ResourceRule) -> str:
-    """Returns a rule as text, such as `CREATE pods`; of many resources, the first few and a count."""
+    """Returns a rule as text, such as `CREATE pods`. Of many resources, it has the first few and the
+    number of the others.
+    """
     return f"{','.join(rule.operations)} {listed(rule.resources, MOST_SHOWN)}"
 
 
@@ -273,7 +285,7 @@ def _show(policies: PolicySet, name: str | None) -> int:
 
 
 def _described(policy: Policy) -> dict[str, object]:
-    """Returns a policy as a document for `show`, with every expression under its field."""
+    """Returns the document that `show` prints for a policy, with the text of each expression by its field."""
     shown = {
         "name": policy.name,
         "kind": f"{policy.api_version} {policy.kind}",

@@ -56,7 +56,7 @@ for other differences
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `replay`."""
+    """Adds `replay`."""
     parser = subcommand(
         subparsers,
         "replay",
@@ -85,7 +85,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay the journal and report. Raises `InputError` or `PolicyError` for bad input."""
+    """Replays the journals or audit logs, and reports the differences. Raises `InputError` or
+    `PolicyError` for invalid input.
+    """
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_environment(args)
     if args.parameters:
@@ -123,7 +125,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lengths(reader: JournalReader) -> RunLengths:
-    """Returns how long gangs ran. This needs a pass over the journal before the first decision."""
+    """Returns how long gangs ran, by an additional pass over the journal before the first decision. A pipe
+    can be read only once; then the result is empty, and a note says so.
+    """
     ahead = reader.again()
     if ahead is None:
         inputs.note("a pipe is read once: a gang that begins earlier than it did ends when it did")
@@ -134,7 +138,9 @@ def _lengths(reader: JournalReader) -> RunLengths:
 
 @dataclass(slots=True)
 class _Courses:
-    """The recorded and the replayed course of the cluster, from the first entry on; none without GPUs."""
+    """The recorded and the replayed course of the cluster, from the first entry of the journal on. There
+    is none without a cluster, or if the cluster has no GPUs.
+    """
 
     again: Replay
     recorded: Recorded | None = None
@@ -151,8 +157,9 @@ class _Courses:
         self.recorded.follow(entry)
 
     def courses(self, end: float) -> list[Course]:
-        """Returns the known courses up to `end` (seconds since the epoch). An audit log records no placement,
-        so only the replayed course is known then.
+        """Returns the recorded and the replayed course up to `end` (seconds since the epoch); none if no
+        gang requests GPUs. For an audit log, which contains no placements, returns only the replayed
+        course.
         """
         if self.recorded is None or self.again.course is None:
             return []
@@ -161,13 +168,15 @@ class _Courses:
         return courses if any(course.waits for course in courses) else []
 
     def words(self) -> Iterator[str]:
-        """Yields a line if the recorded course is unknown."""
+        """Yields a line for standard error if the recorded course is unknown."""
         if self.recorded is not None and not self.recorded.tells_places and self.again.course is not None:
             yield "no entry tells of a place, so utilisation and queue are only told as they would be"
 
 
 def _queue(again: Replay) -> Iterator[str]:
-    """Yields lines on how long gangs waited, and how many still wait."""
+    """Yields lines for standard error on how long gangs waited in the replay, and how many still wait at
+    its end.
+    """
     if again.let_in:
         mean = sum(again.let_in.values()) / len(again.let_in)
         gangs = counted(len(again.let_in), "gang")
@@ -178,7 +187,7 @@ def _queue(again: Replay) -> Iterator[str]:
 
 @contextmanager
 def _progress(label: str, entries: Iterable[JournalEntry]) -> Iterator[Iterable[JournalEntry]]:
-    """Yields the entries, with a progress bar on standard error if that is a terminal."""
+    """A context that yields the entries, and shows a progress bar on standard error if that is a terminal."""
     if not sys.stderr.isatty():
         yield entries
         return

@@ -59,7 +59,7 @@ time. More would save little, and delay the release of memory.
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `report`."""
+    """Adds `report`."""
     parser = subcommand(
         subparsers,
         "report",
@@ -82,13 +82,16 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate the objects and report. Raises `InputError` or `PolicyError` for bad input."""
+    """Evaluates the objects of manifests or of a live cluster, and prints the report.
+
+    Raises `InputError` or `PolicyError` for invalid input. Returns 2 if a file or an object is malformed.
+    """
     _check(args)
     gc.set_threshold(YOUNG_OBJECTS)
     policies = inputs.policies(args.policies)
     if args.kubeconfig:
         from webhook.cli.common.running import (
-            report_running,  # imports the API client, which slows down the start and is not needed for files
+            report_running,  # imported here, because it imports the API client, which files do not need
         )
 
         report = asyncio.run(
@@ -126,15 +129,15 @@ def _results(outcomes: Sequence[MutationResult], around: Environment) -> Iterato
 
 
 def _namespace(outcome: MutationResult) -> str:
-    """Returns the object's namespace, "" for a cluster-scoped object."""
+    """Returns the object's namespace; "" if the object is cluster-scoped."""
     return outcome.name.split("/")[0] if outcome.name.count("/") > 1 else ""
 
 
 def _illustrated(
     report: Report, snapshot: Snapshot | None, outcomes: Sequence[MutationResult], *, together: bool
 ) -> Report:
-    """Returns the report with the data of the HTML page: the cluster, and the diff and racks of
-    each object.
+    """Returns the report with the data for the HTML page: the maps of the cluster, and the diff and the
+    racks of each object.
     """
     planned = [outcome.decision.plan for outcome in outcomes]
     if snapshot is not None and together:
@@ -151,14 +154,14 @@ def _illustrated(
 
 
 def _key(outcome: MutationResult) -> ObjectKey:
-    """Returns the key by which the results of an object are looked up."""
+    """Returns the key of an object in `Report.views`, whose parts are printable like those of its results."""
     version = str(outcome.document.value["apiVersion"])
     return printable(outcome.name), printable(version), printable(outcome.document.file)
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raises `InputError` unless exactly one of `-f` and `--kubeconfig` is given, and for options that do not
-    go with it.
+    """Raises `InputError` unless exactly one of `-f` and `--kubeconfig` is given, and for options that
+    cannot be used with it.
     """
     if args.kubeconfig and args.filename:
         raise InputError("-f is for manifests and --kubeconfig for all that runs in a cluster: leave one out")
@@ -188,5 +191,7 @@ def _subject(outcome: MutationResult) -> Subject:
 
 @cache
 def _text(file: str) -> str:
-    """Returns the text of a file, to find line numbers; "" for standard input, which cannot be read twice."""
+    """Returns the text of a file, in which lines of fields are searched; "" for standard input, which
+    cannot be read twice.
+    """
     return "" if file == STDIN else Path(file).read_text(errors="replace")

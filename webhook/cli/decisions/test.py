@@ -34,7 +34,7 @@ exit status: 0 all as expected; 1 a case failed, or with --strict a policy has n
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `test`."""
+    """Adds `test`."""
     parser = subcommand(
         subparsers,
         "test",
@@ -54,7 +54,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the cases and print. Raises `PolicyError` for bad policies or cases."""
+    """Runs the cases and prints their results. Raises `PolicyError` for invalid policies or cases, or if
+    there is no case file.
+    """
     paths = args.paths or [str(inputs.shipped("policies"))]
     suite = Suite.load(paths)
     if not suite.files:
@@ -71,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
-    """Run a case through the same decision as the webhook. Raises `InputError` for a malformed cluster."""
+    """Returns the outcome of a case, by the same decision as in the webhook. Raises `InputError` for a
+    malformed cluster.
+    """
     name = case.file
     snapshot = None
     if case.cluster is not None:
@@ -102,7 +106,7 @@ def _show(console: Console, result: CaseResult) -> None:
 
 
 def _style(line: str) -> str | None:
-    """Returns the colour of a line of a diff."""
+    """Returns the colour of a line of a diff; None for unchanged lines."""
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
 
 

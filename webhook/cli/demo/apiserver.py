@@ -20,8 +20,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The reply to an object. `object`: with the patch applied. `same_as_dry_run`: whether the dry run gave
-    the same response.
+    """The result of applying an object.
+
+    `response`: the response that decided. `object`: the object as it would be stored. `same_as_dry_run`:
+    whether the dry run gave the same response as the real request.
     """
 
     response: Json
@@ -35,12 +37,12 @@ class Reply:
 
     @property
     def message(self) -> str:
-        """The refusal, "" if the object is admitted."""
+        """The message of the refusal; "" if the object is admitted."""
         return str(self.response.get("status", {}).get("message", ""))
 
 
 class ApiServer:
-    """Sends AdmissionReviews to `url`. `tls` trusts only the demo's CA."""
+    """Sends AdmissionReviews to the webhook at `url`. `tls`: must trust only the demo's CA."""
 
     def __init__(self, url: str, tls: ssl.SSLContext) -> None:
         self._url = url
@@ -55,7 +57,9 @@ class ApiServer:
         await self._session.close()
 
     async def apply(self, obj: Json) -> Reply:
-        """Sends a dry run to mutate, then the real request; then validates the patched object."""
+        """Sends the object to /mutate as a dry run, then for real; and if it is admitted, the patched
+        object to /validate.
+        """
         request = from_object(obj, uid=str(uuid.uuid4()))
         rehearsal = await self.review("mutate", request, obj, dry_run=True)
         response = await self.review("mutate", request, obj, dry_run=False)
@@ -68,7 +72,9 @@ class ApiServer:
         return Reply(response if verdict["allowed"] else verdict, stored, matching)
 
     async def review(self, path: str, request: AdmissionRequest, obj: Json, *, dry_run: bool) -> Json:
-        """Sends an AdmissionReview v1, and returns its `response`. Raises `aiohttp.ClientError`."""
+        """Sends an AdmissionReview v1 to `path`, and returns the `response` in the answer. Raises
+        `aiohttp.ClientError`.
+        """
         body = {
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",

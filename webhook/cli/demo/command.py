@@ -36,7 +36,7 @@ port, sends the examples of manifests/examples as an API server would, and remov
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `demo`."""
+    """Adds `demo`."""
     parser = subcommand(
         subparsers,
         "demo",
@@ -50,7 +50,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the story, or every scene. Returns 1 if a dry run and its real request differed."""
+    """Shows the story, or every scene. Returns 1 if a dry run and its real request got different
+    responses.
+    """
     logging.getLogger("bayplan").addHandler(logging.NullHandler())
     logging.getLogger("bayplan").propagate = False
     console = terminal.console()
@@ -82,7 +84,7 @@ async def _demo(console: Console, folder: Path, *, every: bool) -> int:
 
 
 async def _story(console: Console, folder: Path) -> list[Reply]:
-    """Applies the examples of the story to one cluster, one after the other."""
+    """Applies the examples of the story to one cluster, one after another, and returns the replies."""
     replies = []
     async with served(folder, (STORY_CLUSTER,)) as stage:
         fabric(console, "The cluster, as it is before:", await stage.snapshot())
@@ -97,7 +99,7 @@ async def _story(console: Console, folder: Path) -> list[Reply]:
 
 
 async def _scenes(console: Console, folder: Path) -> list[Reply]:
-    """Applies the examples of each scene to the cluster of the scene."""
+    """Applies the examples of each scene to the cluster of the scene, and returns the replies."""
     replies = []
     for number, scene in enumerate(SCENES):
         console.print()
@@ -121,5 +123,5 @@ async def _applied(console: Console, stage: Stage, file: Path, *, every: bool) -
 def _first_line(file: Path) -> str:
     with file.open() as text:
         comment = text.readline().lstrip("# ").strip()
-    # The comment states the outcome on an empty cluster. Here other gangs came first, so it is cut off.
+    # The comment also says what happens on an empty cluster. That is cut off: other gangs are placed already.
     return re.split(r": (?:admitted|queued|refused)", comment)[0]

@@ -1,4 +1,6 @@
-"""The examples of the demo: a story on one cluster, and with `--all` several clusters with their examples."""
+"""The examples of the demo: the story on one cluster, and for `--all` several clusters, each with its
+examples.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DemoScene:
-    """A cluster (files of `manifests/examples/clusters`) and the examples applied to it, in order."""
+    """A cluster (files in `manifests/examples/clusters`), and the examples that are applied to it, in this
+    order.
+    """
 
     title: str
     clusters: tuple[str, ...]
@@ -16,7 +20,9 @@ class DemoScene:
 
 @dataclass(frozen=True, slots=True)
 class StoryStep:
-    """An example to apply, with an explanation. `ended`: a gang that ends before the example is applied."""
+    """An example to apply, with an explanation. `ended`: the gang that ends before the example is applied;
+    "" for none.
+    """
 
     example: str
     text: str
@@ -45,7 +51,7 @@ NEXT = (
     ("mutate -o diff -c CLUSTER -f FILE", "what would be written, as a diff"),
     ("report --kubeconfig FILE", "what would change of all that runs"),
 )
-"""Commands to try, with what each shows."""
+"""Commands to try after the demo, and what each of them shows."""
 
 SCENES = (
     DemoScene(

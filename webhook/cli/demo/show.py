@@ -22,7 +22,7 @@ from webhook.report.printable import printable
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 _INDENT = " " * 12
-"""Indent of text after a label: the longest label, `admitted`, with two spaces on either side."""
+"""The indent of text after a label: the longest label, `admitted`, and two spaces on either side."""
 
 
 def heading(console: Console, file: str, text: str, number: int = 0) -> None:
@@ -32,7 +32,9 @@ def heading(console: Console, file: str, text: str, number: int = 0) -> None:
 
 
 def outcome(console: Console, reply: Reply, *, every: bool) -> None:
-    """Prints the outcome of an example, and the reason. `every`: also each changed field with its value."""
+    """Prints the outcome of an example, and the reason. `every`: also prints each changed field with its
+    value.
+    """
     warnings = _unbroken(reply.response.get("warnings", ()))
     queued = [warning for warning in warnings if " is queued: " in warning]
     if not reply.allowed:
@@ -59,7 +61,9 @@ def _say(console: Console, label: str, colour: str, text: str) -> None:
 
 
 def _unbroken(warnings: Iterable[str]) -> list[str]:
-    """Joins warnings that the webhook split into short lines for kubectl: one warning per object."""
+    """Returns whole warnings: the webhook splits each warning into short lines for kubectl, and every line
+    begins with the object's name.
+    """
     whole: list[str] = []
     for line in warnings:
         about, _, sentence = line.partition(": ")
@@ -76,7 +80,7 @@ def _unbroken(warnings: Iterable[str]) -> list[str]:
 
 
 def _placement(obj: Mapping[str, Any]) -> str:
-    """Returns where an admitted object's pods are placed, and what its gang reserves."""
+    """Returns a sentence on where an admitted object's pods are placed, and what its gang reserves."""
     note = obj["metadata"].get("annotations", {}).get(PLACEMENT)
     if note is None:
         return "nothing to plan"
@@ -91,13 +95,15 @@ def _path(domain: Iterable[str]) -> str:
 
 
 def _changes(reply: Reply) -> dict[str, list[str]]:
-    """Returns the policies that changed the object, each with JSON pointers to the changed fields."""
+    """Returns JSON pointers to the changed fields, by the policy that changed them."""
     changed = orjson.loads(reply.response.get("auditAnnotations", {}).get(CHANGED, "{}"))
     return {policy: pointers for policy, pointers in changed.items() if policy != PLAN}
 
 
 def _by_policy(reply: Reply) -> Iterator[str]:
-    """Yields each policy that changed the object, with the number of fields if there are several."""
+    """Yields the name of each policy that changed the object, with the number of changed fields if there are
+    several.
+    """
     for policy, pointers in _changes(reply).items():
         yield f"{policy} ({len(pointers)} fields)" if len(pointers) > 1 else policy
 
@@ -121,7 +127,7 @@ def _field(pointer: str) -> str:
 
 
 def fabric(console: Console, title: str, snapshot: Snapshot) -> None:
-    """Prints every topology with its gangs."""
+    """Prints a title, and the map of each topology with its gangs."""
     console.print(f"\n{title}")
     for topology in fabric_maps(snapshot):
         for line in drawn(topology, terminal.width(console)):

@@ -20,21 +20,21 @@ from webhook.server.listening import start
 from webhook.server.service import Service
 
 LONGEST_CALL = 30.0
-"""Time limit of a call in seconds: the maximum timeoutSeconds of a webhook. A busy laptop needs several
-seconds.
+"""The deadline of a call in seconds: the maximum `timeoutSeconds` of a webhook in Kubernetes, because a
+call may take several seconds on a busy laptop.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The webhook's cluster (from files) and ledger, and the API server that calls it."""
+    """A running webhook: its cluster (from files), its ledger, and the API server that calls it."""
 
     cluster: ClusterFiles
     ledger: SqliteLedger
     server: ApiServer
 
     def example(self, name: str) -> Path:
-        """Returns the file of an example."""
+        """Returns the path of the example with this name."""
         return _examples() / f"{name}.yaml"
 
     async def snapshot(self) -> Snapshot:
@@ -44,10 +44,10 @@ class Stage:
 
 @asynccontextmanager
 async def served(folder: Path, clusters: Sequence[str], number: int = 0) -> AsyncIterator[Stage]:
-    """Serves the webhook with these example clusters until the context ends.
+    """A context in which the webhook is served on loopback, with the cluster in these example files.
 
-    `folder`: has the certificates in `certs`, and stores the ledger. `number`: part of the ledger's file
-    name, so that each scene has its own.
+    `folder`: has the certificates in `certs`, and will contain the ledger. `number`: part of the ledger's
+    file name, so that each scene has its own ledger.
     """
     cluster = ClusterFiles([str(_examples() / "clusters" / f"{name}.yaml") for name in clusters])
     ledger = SqliteLedger(folder / f"ledger-{number}.db")

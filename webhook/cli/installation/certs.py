@@ -42,7 +42,7 @@ exit status: 0 done, 1 missing, or due for renewal (show), 2 bad input or usage
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `certs` with its four verbs."""
+    """Adds `certs` with its verbs `init`, `renew`, `show` and `bundle`."""
     parser = subcommand(
         subparsers,
         "certs",
@@ -69,7 +69,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb. Raises `InputError` for a folder or file that cannot be used."""
+    """Runs the verb. Raises `InputError` for a folder or file that cannot be used."""
     do: Callable[[argparse.Namespace], int] = args.do
     try:
         return do(args)

@@ -16,7 +16,9 @@ from webhook.wire.request import AdmissionRequest
 
 
 def report_writer(side: ClusterRuntime, revision: Callable[[], str]) -> ReportWriter[DecisionNews]:
-    """Returns the writer for this cluster. `revision`: returns the revision of the policies in force."""
+    """Returns the writer of the Reports in this cluster. `revision`: returns the revision of the current
+    policies.
+    """
     form = ReportForm(
         NAME,
         lambda document, namespace, news: merged(document, namespace, news, revision()),
@@ -33,10 +35,11 @@ def record(
     request: AdmissionRequest,
     decision: Decision,
 ) -> None:
-    """Queues a decision of the mutating call for the Reports. That call sees the object as the user sent it.
+    """Queues a decision for the Reports, if it is of a mutating call, which has the object as the user
+    sent it.
 
-    Dry runs and subresources are not recorded. The decision on a controlled object is recorded for its
-    topmost owner, which is the object that a user can change.
+    Dry runs and subresources are not recorded. The decision on an object with a controller is recorded for
+    its topmost owner, which is the object that a user can change.
     """
     obj = request.object
     if phase != "mutate" or request.dry_run or request.sub_resource or obj is None or writer.absent:

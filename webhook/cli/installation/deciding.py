@@ -15,21 +15,22 @@ from webhook.server.workers.cores import given_cores
 from webhook.server.workers.pool import Pool
 
 MOST_WORKERS = 4
-"""Maximum number of workers for `cores`. Per call, the serving process needs 3 ms for HTTP and a worker 12 ms
-for the decision, so more than four workers would wait for the serving process.
+"""The maximum number of workers for `cores`. For each call, the serving process needs 3 ms for HTTP and a
+worker 12 ms for the decision, so more than four workers would wait for the serving process.
 """
 
 CORES = "cores"
 
 SPARE = 1
-"""Additional workers, so that one client's burst of calls does not delay other clients: the fair queue keeps
-one seat free from the flow that occupies the others. The worker starts when it is first needed.
+"""The number of workers in addition to `--workers`, so that a burst of calls from one user does not delay
+other users: the fair queue gives the last seat to no flow that has all others. The worker starts when it
+is first needed.
 """
 
 
 def worker_count(text: str) -> int:
-    """Parses a number of workers from 1 to 64, or `cores`: the CPUs available to this process, at most
-    `MOST_WORKERS`. Raises `ArgumentTypeError`.
+    """Parses a number of workers: from 1 to 64, or `cores` for the number of CPUs that this process may
+    use, at most `MOST_WORKERS`. Raises `ArgumentTypeError`.
     """
     if text == CORES:
         return min(MOST_WORKERS, given_cores())
@@ -40,7 +41,11 @@ def worker_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DecidingProcesses:
-    """The worker processes. `parts`: arguments for `Service`; empty if the serving process decides itself."""
+    """The worker processes of a server, if it has any.
+
+    `pool`: None if the serving process decides itself. `parts`: the arguments of `Service` that depend on the
+    workers; empty if there are none.
+    """
 
     pool: Pool | None = None
     parts: dict[str, Any] = field(default_factory=dict)
@@ -56,8 +61,9 @@ class DecidingProcesses:
 
 @contextmanager
 def deciding_processes(workers: int) -> Iterator[DecidingProcesses]:
-    """Starts this number of workers for each flow of calls, and one to spare. With 1, the serving process
-    decides itself.
+    """A context that yields a pool of this number of workers and `SPARE` more, and ends them afterwards.
+    Each worker starts when it is first needed. With 1, there is no pool, and the serving process decides
+    itself.
     """
     if workers == 1:
         yield DecidingProcesses()

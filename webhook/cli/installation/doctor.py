@@ -34,7 +34,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `doctor`."""
+    """Adds `doctor`."""
     parser = subcommand(
         subparsers,
         "doctor",
@@ -51,7 +51,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the checks, and print a line for each. Raises `InputError` for an invalid kubeconfig."""
+    """Runs the checks, and prints a line for each. Returns 1 if a check failed. Raises `InputError` for an
+    invalid kubeconfig.
+    """
     findings = asyncio.run(_examine(args))
     if args.output == "json":
         sys.stdout.write(indented([asdict(finding) for finding in findings]))

@@ -14,9 +14,11 @@ MIB = 2**20
 
 
 def keep_journal(folder: Path | None, mebibytes: int, webhook: Webhook) -> JournalWriter | None:
-    """Starts a journal in a folder, of at most `mebibytes`; returns None without a folder. The caller closes
-    it when the webhook has stopped. Other observers of the webhook stay in place. Raises `InputError` if the
-    folder cannot be written.
+    """Starts a journal of at most `mebibytes` MiB that records the webhook's decisions; returns None if
+    `folder` is None.
+
+    The caller must close the journal after the webhook has stopped. The webhook's former observer is still
+    called. Raises `InputError` if the folder cannot be written.
     """
     if folder is None:
         return None

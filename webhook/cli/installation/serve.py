@@ -44,17 +44,20 @@ from webhook.server.listening import start
 from webhook.server.service import TRY_SECONDS, Service
 
 RELOAD_SECONDS = 2.0
-"""Seconds between checks for changed policy and cluster files."""
+"""Seconds between two checks for changed policy and cluster files."""
 
 
 SWITCH_SECONDS = 0.001
-"""How long a deciding thread keeps the interpreter lock (`sys.setswitchinterval`). At each step of a call the
-event loop may wait this long for every such thread; with Python's default of 5 ms, a step took up to 30 ms.
+"""Seconds for which a deciding thread keeps the interpreter lock (`sys.setswitchinterval`). At each step
+of a call, the event loop may wait this long for every such thread; with Python's default of 5 ms, a step
+takes up to 30 ms.
 """
 
 
 LEAST_JOURNAL = 64
-"""Minimum size of a journal in MiB: each of its files must hold two admissions of the largest objects."""
+"""The minimum size of a journal in MiB: each of its files must have room for two admissions of the largest
+objects.
+"""
 
 
 log = logging.getLogger("bayplan")
@@ -78,11 +81,11 @@ PoliciesObserver = Callable[[PolicySet], None]
 
 
 def _ignore(policies: PolicySet) -> None:
-    """The observer of policies without a cluster: no watch depends on them."""
+    """Does nothing. The observer of reloaded policies without a cluster, where no watch depends on them."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `serve`."""
+    """Adds `serve`."""
     parser = subcommand(
         subparsers,
         "serve",
@@ -209,8 +212,8 @@ def _mebibytes(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError` or `LedgerUnavailable` at
-    the start.
+    """Serves the webhook until SIGTERM or SIGINT. Raises `InputError`, `PolicyError` or
+    `LedgerUnavailable` if it cannot start.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
@@ -219,7 +222,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class ServiceTimes(TypedDict):
-    """The times of `Service` that depend on the deadline, in seconds."""
+    """The arguments of `Service` that depend on the deadline, in seconds."""
 
     try_seconds: float
     hold_seconds: float
@@ -284,8 +287,10 @@ async def _serve_cluster(
 
 
 def times_within(deadline: float) -> ServiceTimes:
-    """Returns the times for a deadline in seconds. A hold is never shorter than the default, because the time
-    until the API server has stored an object does not depend on the deadline.
+    """Returns the times of `Service` for a deadline in seconds, in proportion to the default deadline.
+
+    A hold is never shorter than by default, because the time until the API server has stored an object
+    does not depend on the deadline.
     """
     return {
         "try_seconds": _scaled(deadline, TRY_SECONDS),
@@ -294,12 +299,14 @@ def times_within(deadline: float) -> ServiceTimes:
 
 
 def _scaled(deadline: float, seconds: float) -> float:
-    """Returns `seconds`, which are for the default deadline, in proportion to another deadline."""
+    """Returns `seconds`, a time for the default deadline, scaled in proportion to this deadline."""
     return deadline * seconds / DEADLINE
 
 
 def _webhook(args: argparse.Namespace, service: Service, book: str | Path = "") -> Webhook:
-    """Returns the webhook. `book`: the ledger file, "" if the ledger is in a cluster."""
+    """Returns the webhook with the options of the command. `book`: the ledger file, "" if the ledger is in
+    a cluster.
+    """
     written = {"reservations": Path(book).absolute().parent} if book else {}
     if args.certificate_secret:
         written["certificates"] = Path(tempfile.gettempdir())
@@ -351,7 +358,9 @@ async def _until_stopped(
 
 
 async def _reload(webhook: Webhook, observer: PoliciesObserver) -> None:
-    """Reloads changed policies and cluster files, and logs each problem once. Runs until cancelled."""
+    """Reloads policies and cluster files when they change, and logs each problem once. Runs until it is
+    cancelled.
+    """
     policies = webhook.service.policies
     last_problem, parameters, last_full = "", None, ""
     while True:

@@ -17,7 +17,7 @@ log = logging.getLogger("bayplan")
 
 
 class Tls(Protocol):
-    """A source of serving certificates that are renewed while the server runs."""
+    """A source of serving certificates, which it renews or reloads while the server runs."""
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -29,7 +29,7 @@ class Tls(Protocol):
         ...
 
     async def watch(self) -> None:
-        """Loads new certificates into the context, until cancelled."""
+        """Loads new certificates into the context. Runs until it is cancelled."""
         ...
 
 
@@ -58,7 +58,9 @@ def add_secret(parser: argparse.ArgumentParser) -> None:
 
 
 def in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertificates:
-    """Returns the certificates in a Secret of the cluster. Raises `InputError`."""
+    """Returns the source of the certificates in a Secret of the cluster. Raises `InputError` for invalid
+    names, or an unusable file of `--client-ca`.
+    """
     try:
         names = service_names(args.service, args.namespace, extra=args.certificate_names)
     except CertificateError as error:
@@ -73,8 +75,10 @@ def in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertifica
 
 
 def from_files(args: argparse.Namespace) -> ReloadingContext | None:
-    """Returns the certificates in files; None if they are in a Secret, and for plain HTTP. Raises
-    `InputError` for options that exclude each other, or unusable files.
+    """Returns the source of the certificates in files; None if they are in a Secret, or if the server uses
+    plain HTTP.
+
+    Raises `InputError` for options that exclude each other, or unusable files.
     """
     if args.client_names and not args.client_ca:
         raise InputError("--client-names are names in certificates; add --client-ca")

@@ -23,7 +23,7 @@ SHIPPED = ("manifests", "overlays", "policies")
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `unpack`."""
+    """Adds `unpack`."""
     parser = subcommand(
         subparsers,
         "unpack",
@@ -35,7 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy the folders. Raises `InputError` if one of them exists, and then copies none."""
+    """Copies the folders. If one of them exists already, copies none and raises `InputError`."""
     targets = {name: Path(args.folder, name) for name in SHIPPED}
     for target in targets.values():
         if target.exists():
