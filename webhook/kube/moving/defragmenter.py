@@ -68,6 +68,8 @@ class Defragmenter:
     _last_event: dict[str, float] = field(default_factory=dict)
     _rests: dict[str, float] = field(default_factory=dict)
     """Until when a moved workload is not moved again, by its gang or the UID of its pods' controller."""
+    _cordons: bool = False
+    """Whether nodes may be cordoned by this leader's moves: they are in progress, or an error ended them."""
 
     async def lead(self, runtime: ClusterRuntime) -> None:
         """Checks and moves until cancelled. Errors are logged, and the next check tries again."""
@@ -78,7 +80,8 @@ class Defragmenter:
         tidied = False
         while True:
             try:
-                tidied = tidied or await self._tidied(runtime)
+                if self._cordons or not tidied:
+                    tidied = await self._tidied(runtime)
                 if tidied and (overdue := self._overdue(runtime)):
                     await self._make_room(runtime, overdue, recorder)
             except (ApiError, LedgerUnavailable) as error:
@@ -90,19 +93,20 @@ class Defragmenter:
             await asyncio.sleep(self.look_seconds)
 
     async def _tidied(self, runtime: ClusterRuntime) -> bool:
-        """Uncordons the nodes that a former leader left cordoned; returns False if no snapshot is known
-        yet.
+        """Uncordons the nodes that a former leader, or an error of this one, left cordoned; returns False if
+        no snapshot is known yet.
         """
         snapshot = runtime.snapshot()
         if snapshot is None:
             return False
-        if not any(node.cordoned for node in snapshot.nodes.values()):
+        if not (self._cordons or any(node.cordoned for node in snapshot.nodes.values())):
             return True
         marks = await self._mover(runtime).marks.all()
         left = [name for name, mark in marks.items() if mark.by == LEADER]
         if left:
-            log.info("defragmentation: a leader before this one left nodes cordoned")
+            log.info("defragmentation: moves that did not end left nodes cordoned")
             await self._mover(runtime).undo(left)
+        self._cordons = False
         return True
 
     def _overdue(self, runtime: ClusterRuntime) -> dict[str, MoveLimits]:
@@ -189,15 +193,18 @@ class Defragmenter:
         mover = replace(
             self._mover(runtime), before=before, stopping=lambda: not _limits(runtime, group.name).after
         )
+        self._cordons = True
         try:
             await mover.apply(moves.nodes, names, f"the place of {group.name}", group.name)
-        except (Stopped, ApiError) as error:
+        except (Stopped, ApiError, LedgerUnavailable) as error:
             self.metrics.ended("stopped")
-            with suppress(ApiError):  # cordoned nodes stay marked: the next leader, or --undo, uncordons them
+            with suppress(ApiError):  # nodes that stay cordoned are marked: `_tidied` tries again
                 await mover.undo(moves.nodes)
+                self._cordons = False
             text = f"moves for it were stopped: {error}; {pods(len(mover.evicted))} evicted, nodes uncordoned"
             await recorder.tell(ref, "DefragmentationStopped", text, warning=True)
             return
+        self._cordons = False
         self.metrics.ended("done")
         await recorder.tell(
             ref, "Defragmented", f"it has its place: {pods(len(mover.evicted))} evicted for it"

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from planner.ledger.ledger import LedgerUnavailable
 from tests.builders import gang
+from tests.webhook.kube.moving.test_mover import NODES, Scene
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
+from webhook.kube.api.client import ApiError
 from webhook.kube.cluster_objects import ClusterObjects
+from webhook.kube.controller.events import Recorder
 from webhook.kube.moving.defragmenter import Defragmenter, ref_of
 from webhook.kube.node_marks import CordonMark, _mark
 from webhook.kube.runtime import ClusterRuntime
+from webhook.kube.state.gangs import Ref
 from webhook.placement.fair_order import WaitingGang
 
 BIG, SMALL = "research/Job/big", "team/Job/small"
@@ -113,3 +119,36 @@ def test_a_leaders_mark_is_told_from_an_administrators():
     """The next leader reverts a leader's cordon and leaves an administrator's."""
     for by in ("", "leader"):
         assert _mark(CordonMark("r1 is free", "", "2026-11-23T08:00:00Z", by).text()).by == by
+
+
+@pytest.mark.parametrize("down", [False, True])
+async def test_moves_that_an_unavailable_ledger_ends_leave_no_node_cordoned(down: bool) -> None:
+    """The nodes are uncordoned at once, or if the API server is down too, as soon as it answers again, even
+    if the watch has not shown yet that they are cordoned.
+    """
+    scene, before = Scene(), Scene()
+    queue = Queue({"": settings(30.0)})
+    shown = (await before.look()).snapshot
+    runtime: Any = SimpleNamespace(api=scene.client, queue=queue, snapshot=lambda: shown)
+    works = True
+
+    async def answers(method: str, path: str) -> None:
+        if not works and method == "PATCH" and path.startswith(NODES):
+            raise ApiError(500, "InternalError", "etcdserver: request timed out")
+
+    async def fails(_: ClusterRuntime) -> Any:
+        nonlocal works
+        works = not down
+        raise LedgerUnavailable("reservations: the API server does not answer: timed out")
+
+    scene.client.before = answers
+    defragmenter = Defragmenter(look_seconds=0.0)
+    vars(defragmenter)["_look"] = fails
+    moves: Any = SimpleNamespace(moves=(), domains=(), nodes=("r1-a", "r1-b"), cost=SimpleNamespace(lost=0.0))
+    ref, seen = Ref("batch/v1", "Job", "research", "big", "u"), await scene.look()
+    await defragmenter._move(runtime, gang(2, name=BIG), moves, ref, seen, Recorder(scene.client))
+    assert bool(scene.cordoned()) == down
+    works = True
+    if down:
+        assert await defragmenter._tidied(runtime)
+    assert scene.cordoned() == {}
