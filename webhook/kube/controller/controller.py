@@ -24,7 +24,7 @@ from webhook.kube.controller.memory import Claim, Memory, alive, bereft, claim_o
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.ownerless import ownerless, with_stored_owner
 from webhook.kube.controller.pace import Lasting, PositionPace
-from webhook.kube.controller.place_notes import assigned_words, holds_words, opened, place_words
+from webhook.kube.controller.place_notes import assigned_words, held_places, holds_words, opened, place_words
 from webhook.kube.controller.pod_patches import patch_pods
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.recovery_metrics import recovery_histogram
@@ -58,6 +58,11 @@ ASKED_SECONDS = 60.0
 
 MOST_REST = 3.0
 """Maximum pause in seconds after a round that took long."""
+
+OF_ALL_CALLS = (0, 401, 429)
+"""HTTP statuses (0: no answer) that end a round, because other calls would get them too. All others concern
+one object: a policy or a broken webhook may refuse every write in a tenant's namespace.
+"""
 
 log = logging.getLogger("bayplan")
 
@@ -161,8 +166,14 @@ class Controller:
         actions = await asyncio.to_thread(reconcile, world, self._memory(world, deleted))
         self._remember(world, actions, began)
         for action in actions:
-            await self._do(action, world)
-        await self._tell_held(world)
+            try:
+                await self._do(action, world)
+            except ApiError as error:
+                if error.status in OF_ALL_CALLS:
+                    raise
+                log.warning("controller: %s: %s; other gangs go on", type(action).__name__, error)
+        for ref, text in held_places(world):
+            await self._recorder.tell(ref, "Reserved", text)
         await self._outcomes.write(world.snapshot)
         if self._fence is not None:
             book = await self._ledger.book(self._clock())
@@ -300,12 +311,9 @@ class Controller:
         if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
             self._asked[gang.name] = now
             left = counted(len(pods), "pod is", "pods are")
-            text = f"{left} on no node yet; {await self._words(gang, pods)}"
-            await self._recorder.tell(gang.ref, "Unbound", text, warning=True)
-
-    async def _words(self, gang: Gang, pods: tuple[Unbound, ...]) -> str:
-        owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
-        return await scheduler_words(self._api, pods, owners - {""})
+            owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
+            words = await scheduler_words(self._api, pods, owners - {""})
+            await self._recorder.tell(gang.ref, "Unbound", f"{left} on no node yet; {words}", warning=True)
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
         """Reserves where pods were bound, even without free capacity: their use is counted already. A gang
@@ -389,11 +397,3 @@ class Controller:
         await self._recorder.tell(
             gang.ref, "Admitted", f"{counted(gang.group.size, 'pod has its', 'pods have their')} place{where}"
         )
-
-    async def _tell_held(self, world: World) -> None:
-        """Reports to each gang that holds a place what it holds, once, whoever reserved it."""
-        for reservation in world.snapshot.reservations:
-            gang = world.gangs.get(reservation.gang)
-            if gang is not None and reservation.expires is None:
-                text = f"{holds_words(gang)} {place_words(reservation)} ({reservation.mode})"
-                await self._recorder.tell(gang.ref, "Reserved", text)

@@ -4,7 +4,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
@@ -15,6 +15,8 @@ from planner.model.words import counted, listed
 from planner.planning.replay import answer_of
 from webhook.kube.api.client import Json
 from webhook.kube.controller.gated_pods import let_in
+from webhook.kube.controller.world import World
+from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
@@ -77,3 +79,11 @@ def assigned_words(held: Reservation) -> str:
     nodes = sorted({seat.node for seat in held.assignments}, key=natural)
     pods = counted(sum(seat.count for seat in held.assignments), "pod")
     return f"{listed(nodes, MOST_NAMED)}: held for {pods}"
+
+
+def held_places(world: World) -> Iterator[tuple[Ref, str]]:
+    """Yields each object whose gang holds a place, whoever reserved it, and what the gang holds as text."""
+    for reservation in world.snapshot.reservations:
+        gang = world.gangs.get(reservation.gang)
+        if gang is not None and reservation.expires is None:
+            yield gang.ref, f"{holds_words(gang)} {place_words(reservation)} ({reservation.mode})"

@@ -22,6 +22,7 @@ from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from tests.webhook.kube.ledger.replicas import started
 from tests.webhook.kube.worlds import pod, work
 from webhook.admission.configuration.settings import Settings, default_settings, everywhere
+from webhook.kube.api.client import ApiError
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.ledger.documents import RESERVATIONS, proposed
@@ -286,3 +287,25 @@ async def test_a_place_to_which_its_scheduler_brings_no_pod_is_free_after_the_na
             return not (await other.book(NOW)).reservations
 
         await one_round(client, given_back)
+
+
+@pytest.mark.parametrize("status", [403, 422, 500])
+async def test_a_gang_whose_pods_cannot_be_written_does_not_keep_others_from_their_place(status: int) -> None:
+    """A policy refuses each write of the first Job's pod, or the webhook of a policy is down: the second gets
+    its place.
+    """
+    works = (work(part("a"), queued=True), work(part("b"), queued=True, created=1.0))
+    pods = (pod("a-0", "a"),)
+    async with leading(racks(1, 2), *works, pods=pods) as (client, ledger, other):
+        await ledger.reserve(claimed(racks(1, 2), part("a")), 0, NOW)
+
+        async def refusing(method: str, path: str) -> None:
+            if path.endswith("/pods/a-0"):
+                raise ApiError(status, "", "denied the request: pods of this team may not be changed")
+
+        client.before = refusing
+
+        async def ended() -> bool:
+            return len((await other.book(NOW)).reservations) == 2
+
+        await one_round(client, ended)
