@@ -142,7 +142,7 @@ def in_the_way(
 def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) -> bool:
     """Reports whether one of the two holds a domain or node whole that the other holds or uses."""
     if wanted.topology == other.topology and (
-        any(_meet(domain, other_domain) for domain in wanted.domains for other_domain in other.domains)
+        any(_overlap(domain, other_domain) for domain in wanted.domains for other_domain in other.domains)
         or any(contains(domain, other.domain) for domain in wanted.domains)
         or any(contains(other_domain, wanted.domain) for other_domain in other.domains)
     ):
@@ -175,7 +175,7 @@ def _crowding(
                 continue
             apart = guarded or _keeps_apart(other)
             counted = room.counted.get(other.id, NOT_COUNTED) if room is not None else NOT_COUNTED
-            uncounted = _beyond(amounts, counted.uses)
+            uncounted = _uncounted(amounts, counted.uses)
             full = room is not None and any(room.free.get(resource, 0) < 0 for resource in own.get(node, ()))
             if not uncounted and not full and not (apart and other.fingerprint != counted.fingerprint):
                 continue
@@ -183,12 +183,12 @@ def _crowding(
             total = taken.setdefault(node, {})
             for resource, amount in uncounted.items():
                 total[resource] = total.get(resource, 0) + amount
-            if room is None or full or apart or not _within(total, room.free):
+            if room is None or full or apart or not _fits(total, room.free):
                 crowded.add(node)
     return [gang for node in crowded for gang in users[node]]
 
 
-def _beyond(amounts: Resources, counted: Resources) -> dict[str, int]:
+def _uncounted(amounts: Resources, counted: Resources) -> dict[str, int]:
     """Returns by resource how much the amounts exceed the counted ones, without zeros."""
     return {
         resource: amount - counted.get(resource, 0)
@@ -203,11 +203,11 @@ def _keeps_apart(reservation: Reservation) -> bool:
     return any(traits.terms for _, traits in reservation.traits)
 
 
-def _within(taken: Resources, free: Resources) -> bool:
+def _fits(taken: Resources, free: Resources) -> bool:
     return all(amount <= free.get(resource, 0) for resource, amount in taken.items() if amount)
 
 
-def _meet(domain: Domain, other_domain: Domain) -> bool:
+def _overlap(domain: Domain, other_domain: Domain) -> bool:
     return contains(domain, other_domain) or contains(other_domain, domain)
 
 

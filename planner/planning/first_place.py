@@ -72,9 +72,9 @@ def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
     )
     for scope in islice(sorted(scopes, key=lambda scope: scope.key), MAX_TRIED):
         for nodes in filter(None, (scope.to_clear, scope.nodes)):
-            reservation = _once_ended(snapshot, group, nodes)
+            reservation = _reservation_once_ended(snapshot, group, nodes)
             if reservation is not None:
-                return FirstPlace(reservation, scope.in_the_way, _ends(snapshot, reservation, nodes))
+                return FirstPlace(reservation, scope.in_the_way, _gangs_to_end(snapshot, reservation, nodes))
     emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
     reservation = reservation_for(emptied, group, plan(emptied, group))
     return None if reservation is None else FirstPlace(reservation)
@@ -148,7 +148,7 @@ def _cheapest_seats(
     return in_the_way, tuple(nodes)
 
 
-def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
+def _reservation_once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
     """Returns the reservation that the gang gets after all gangs and pods on these nodes have ended, except
     DaemonSet pods; None if it is not admitted.
     """
@@ -162,7 +162,9 @@ def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Re
     return reservation_for(ended, group, plan(ended, group))
 
 
-def _ends(snapshot: Snapshot, reservation: Reservation, nodes: Iterable[str]) -> tuple[tuple[str, int], ...]:
+def _gangs_to_end(
+    snapshot: Snapshot, reservation: Reservation, nodes: Iterable[str]
+) -> tuple[tuple[str, int], ...]:
     """Returns the gangs and pods with GPUs on those of these nodes that the reservation uses or holds, with
     the number of GPUs, the largest first.
     """

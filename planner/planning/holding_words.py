@@ -16,14 +16,14 @@ def held_words(topology: Topology, held: Holding, gang: PodGroup, assignments: S
     if held.mode == "none":
         return "holds nothing (bayplan.dev/reserve: none)"
     if held.mode == "nodes":
-        return f"holds what it uses: {_used(gang, held, assignments)}{_kept_from(topology, held)}"
-    whole = _words(topology, held.domains)
+        return f"holds what it uses: {_usage_text(gang, held, assignments)}{_other_gang_text(topology, held)}"
+    whole = _domain_names(topology, held.domains)
     if not held.shares:
         return f"holds {whole} (bayplan.dev/reserve: domain)"
-    return f"holds {whole}, because it {_reason(topology, held)}"
+    return f"holds {whole}, because it {_reason_text(topology, held)}"
 
 
-def _reason(topology: Topology, held: Holding) -> str:
+def _reason_text(topology: Topology, held: Holding) -> str:
     by_share = [share for share in held.shares if not share.required]
     if by_share:
         taken, gpus = sum(share.taken for share in by_share), sum(share.gpus for share in by_share)
@@ -33,7 +33,7 @@ def _reason(topology: Topology, held: Holding) -> str:
     return "requires one" if holds_required_level else f"requires one {short(level)}"
 
 
-def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> str:
+def _usage_text(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> str:
     """Returns the number of GPUs that the gang uses, with the node's total if it uses a single node and could
     have held it whole; for a gang without whole GPUs, only the nodes.
     """
@@ -46,15 +46,19 @@ def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> s
     return f"{counted(gang.gpus, 'GPU')} of {where}"
 
 
-def _kept_from(topology: Topology, held: Holding) -> str:
+def _other_gang_text(topology: Topology, held: Holding) -> str:
     """Returns which other gang is in the domain that the gang requires and so cannot hold; "" if there is
     none.
     """
     other = next((share for share in held.shares if share.other_gang and share.required), None)
-    return "" if other is None else f", for {other.other_gang} is in {_words(topology, (other.domain,))} too"
+    return (
+        ""
+        if other is None
+        else f", for {other.other_gang} is in {_domain_names(topology, (other.domain,))} too"
+    )
 
 
-def _words(topology: Topology, domains: Sequence[Domain]) -> str:
+def _domain_names(topology: Topology, domains: Sequence[Domain]) -> str:
     """Returns the names of the domains: "the rack r1" for a single one, "r1, r2" for several."""
     names = listed([name_of(domain) for domain in domains])
     return f"the {short(topology.levels[len(domains[0]) - 1])} {names}" if len(domains) == 1 else names

@@ -26,7 +26,7 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Mapping
     for assignment in answer.assignments:
         nodes.setdefault(assignment.pod_set, {})[assignment.node] = None
     by_pod_set: dict[str, tuple[Term, ...]] = {}
-    for names in _alike(group):
+    for names in _equal_pod_sets(group):
         used = list(dict.fromkeys(node for name in names for node in nodes.get(name, ())))
         terms = _terms(snapshot, topology, answer, used) if used and topology is not None else ()
         by_pod_set.update(dict.fromkeys(names, terms))
@@ -57,7 +57,7 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
     return by_host + tuple((Requirement("metadata.name", "In", (n,)),) for n in distinct if n not in labelled)
 
 
-def _alike(group: PodGroup) -> list[list[str]]:
+def _equal_pod_sets(group: PodGroup) -> list[list[str]]:
     """Returns the names of the PodSets in lists, one for each distinct shape and constraint."""
     alike: list[tuple[PodSet, list[str]]] = []
     for pod_set in group.pod_sets:

@@ -85,7 +85,7 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
         return None
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     if not reservation.assignments or not all(
-        _stands(snapshot, sets[a.pod_set], a.node) for a in reservation.assignments
+        _satisfies_node_rules(snapshot, sets[a.pod_set], a.node) for a in reservation.assignments
     ):
         return None
     try:
@@ -93,7 +93,7 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
         warnings = topology_request(gang, topology).warnings if topology else ()
     except Refusal:
         return None
-    if topology is None or not _together(snapshot, gang, topology, reservation):
+    if topology is None or not _satisfies_required_levels(snapshot, gang, topology, reservation):
         return None
     where = f" in {'/'.join(reservation.domain)}" if reservation.domain else ""
     message = f"{gang.size} pods keep the place that was reserved for them{where}."
@@ -140,7 +140,7 @@ def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") ->
     )
 
 
-def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
+def _satisfies_node_rules(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
     """Reports whether the node exists and satisfies the pods' node selector, required node affinity and
     permanent exclusions (of volumes). Exclusions that may end by themselves (`passing`) are ignored.
     """
@@ -150,7 +150,9 @@ def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
     return not any(is_excluded(bar, node) for bar in pod_set.shape.exclusions if not bar.passing)
 
 
-def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation) -> bool:
+def _satisfies_required_levels(
+    snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation
+) -> bool:
     """Reports whether the placement satisfies every required level: that of the gang, of each PodSet, and of
     each set of PodSets in `group.within`.
     """
@@ -164,14 +166,16 @@ def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservati
         (group.constraint.required, set_names),
         *((p.constraint.required, [p.name]) for p in group.pod_sets),
     ]
-    return all(_share(paths(sets), _index(topology, level)) for level, sets in [*asked, *group.within])
+    return all(
+        _in_one_domain(paths(sets), _index(topology, level)) for level, sets in [*asked, *group.within]
+    )
 
 
 def _index(topology: Topology, level: str) -> int:
     return topology.index(level_key(topology, level)) if level else ROOT
 
 
-def _share(paths: Iterable[Domain], level: int) -> bool:
+def _in_one_domain(paths: Iterable[Domain], level: int) -> bool:
     """Reports whether all paths are in one named domain of a level."""
     if level == ROOT:
         return True

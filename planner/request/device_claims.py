@@ -92,7 +92,9 @@ def _noted(group: ResolvedPodGroup) -> ResolvedPodGroup:
 
 def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[str, None]) -> ResolvedPodSet:
     stand_ins = tuple(
-        (name, bundle) for name, bundle in devices.extended_claims.items() if pod_set.shape.requests.get(name)
+        (name, claim_spec)
+        for name, claim_spec in devices.extended_claims.items()
+        if pod_set.shape.requests.get(name)
     )
     if stand_ins or pod_set.shape.extended_claims:
         pod_set = replace(pod_set, shape=replace(pod_set.shape, extended_claims=stand_ins))
@@ -130,7 +132,7 @@ class _ClaimReader:
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
         self._devices, self._set, self._notes = devices, pod_set, notes
         self._amounts: Counter[str] = Counter()
-        self._bundles: list[ClaimSpec] = []
+        self._claim_specs: list[ClaimSpec] = []
         self.needs: list[Requirement] = []
         self.together = False
 
@@ -143,7 +145,7 @@ class _ClaimReader:
         that are derived from node labels. `source`: the claim's kind and name, for messages.
         """
         if self._devices.claims.slices:
-            self._bundle(claim, source)
+            self._by_slices(claim, source)
             return
         for rule in claim.constraints:
             self.note(f"no ResourceSlice tells which devices have {rule.words} ({source}): not planned")
@@ -152,16 +154,16 @@ class _ClaimReader:
 
     # -- by ResourceSlices ---------------------------------------------------------------------------------
 
-    def _bundle(self, claim: ResourceClaim, source: str) -> None:
+    def _by_slices(self, claim: ResourceClaim, source: str) -> None:
         for request in claim.requests:
             self._first_possible(request, source, self._note_unplanned)
-        bundle = self._devices.claim_spec(claim)
-        if bundle is None:
+        claim_spec = self._devices.claim_spec(claim)
+        if claim_spec is None:
             return
-        if not self._fits_some_node([bundle]):
-            raise self._misfit_refusal([bundle], source)
-        self._amounts.update(self._devices.min_amounts(bundle))
-        self._bundles.append(bundle)
+        if not self._fits_some_node([claim_spec]):
+            raise self._misfit_refusal([claim_spec], source)
+        self._amounts.update(self._devices.min_amounts(claim_spec))
+        self._claim_specs.append(claim_spec)
 
     def _note_unplanned(self, request: ClaimRequest, source: str) -> None:
         """Adds warnings for the parts of a claim's request that are not planned.
@@ -189,19 +191,21 @@ class _ClaimReader:
             return f"no CEL engine reads the selector {_cut(text)} ({source}): taken to hold"
         return f"the selector {_cut(text)} ({source}) is more than the plan reads: taken to hold"
 
-    def _fits_some_node(self, bundles: Sequence[ClaimSpec]) -> bool:
+    def _fits_some_node(self, claim_specs: Sequence[ClaimSpec]) -> bool:
         """Reports whether some empty node has the devices for all these claims of one pod."""
-        demands = [(bundle, 1) for bundle in bundles]
+        demands = [(claim_spec, 1) for claim_spec in claim_specs]
         return any(
             AvailableDevices(node_kind.node_devices).fits(demands)
             for node_kind in self._devices.node_kinds
             if node_kind.node_devices
         )
 
-    def _misfit_refusal(self, bundles: Sequence[ClaimSpec], source: str) -> Refusal:
-        words = "; ".join(bundle.words for bundle in bundles)
-        unconstrained_specs = [claim_spec_of(bundle.choices) for bundle in bundles]
-        ruled = any(bundle.constraints for bundle in bundles) and self._fits_some_node(unconstrained_specs)
+    def _misfit_refusal(self, claim_specs: Sequence[ClaimSpec], source: str) -> Refusal:
+        words = "; ".join(claim_spec.words for claim_spec in claim_specs)
+        unconstrained_specs = [claim_spec_of(claim_spec.choices) for claim_spec in claim_specs]
+        ruled = any(claim_spec.constraints for claim_spec in claim_specs) and self._fits_some_node(
+            unconstrained_specs
+        )
         works = "the same devices without the claim's constraints" if ruled else "fewer devices in one pod"
         return Refusal(
             "NoSuchDevice",
@@ -295,8 +299,8 @@ class _ClaimReader:
 
         Raises `Refusal` if no empty node has the devices for all claims.
         """
-        if len(self._bundles) > 1 and not self._fits_some_node(self._bundles):
-            raise self._misfit_refusal(self._bundles, "its claims")
+        if len(self._claim_specs) > 1 and not self._fits_some_node(self._claim_specs):
+            raise self._misfit_refusal(self._claim_specs, "its claims")
         shape = self._set.shape
         requests = {
             name: amount
@@ -306,8 +310,10 @@ class _ClaimReader:
         affinity = shape.affinity
         for need in self.needs:
             affinity = tuple(t if need in t else (*t, need) for t in affinity) or ((need,),)
-        bundles = tuple(sorted(self._bundles, key=lambda bundle: bundle.name))
-        return replace(shape, requests={**requests, **self._amounts}, affinity=affinity, claim_specs=bundles)
+        claim_specs = tuple(sorted(self._claim_specs, key=lambda claim_spec: claim_spec.name))
+        return replace(
+            shape, requests={**requests, **self._amounts}, affinity=affinity, claim_specs=claim_specs
+        )
 
 
 def _cut(text: str) -> str:

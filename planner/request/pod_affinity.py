@@ -54,7 +54,7 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
     neighbours = list((_neighbours if terms else _neighbours_with_terms)(snapshot, group.name))
     space = namespace_of(group.name)
     sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
-    anti_affinity, co_location, exclusions, inner_terms = _among(
+    anti_affinity, co_location, exclusions, inner_terms = _between_own_pod_sets(
         space, sets, neighbours, snapshot.base.spaces
     )
     resolved = {
@@ -139,7 +139,7 @@ _InnerTerms = set[tuple[str, PodTerm]]
 _CoLocation = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 
-def _among(
+def _between_own_pod_sets(
     space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], spaces: Spaces
 ) -> tuple[_AntiAffinity, _CoLocation, dict[str, list[NodeExclusion]], _InnerTerms]:
     """Returns the constraints between the gang's own PodSets.

@@ -119,7 +119,7 @@ class PlacementProblem:
         sets = tuple(
             replace(pod_set, count=counts.get(pod_set.name, pod_set.count)) for pod_set in self.asked.pod_sets
         )
-        return self._claimed_anew(replace(self.asked, pod_sets=sets))
+        return self._with_claims_resolved_again(replace(self.asked, pod_sets=sets))
 
     def with_requests(self, requests: Mapping[str, Mapping[str, int]]) -> PlacementProblem:
         """Returns the problem with other amounts, by PodSet and resource, in the pods' requests; 0 removes a
@@ -135,9 +135,9 @@ class PlacementProblem:
             return replace(pod_set, shape=replace(shape, requests=left))
 
         sets = tuple(map(changed, self.asked.pod_sets))
-        return self._claimed_anew(replace(self.asked, pod_sets=sets))
+        return self._with_claims_resolved_again(replace(self.asked, pod_sets=sets))
 
-    def _claimed_anew(self, asked: ResolvedPodGroup) -> PlacementProblem:
+    def _with_claims_resolved_again(self, asked: ResolvedPodGroup) -> PlacementProblem:
         """Returns the problem of a changed request with the device claims resolved again, because they depend
         on the pods' requests and on how many pods share a claim.
         """

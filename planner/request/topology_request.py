@@ -48,16 +48,20 @@ def topology_request(
     for pod_set in group.pod_sets:
         if pod_set.count:
             linked = several and bool(gang or pod_set.constraint)
-            kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating, linked=linked)
+            kind = _pod_class(
+                _with_nvlink_domains(group, pod_set, topology), gang, topology, repeating, linked=linked
+            )
             widest = max(kind.required, required)
             warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
             kinds.append(kind)
-    kinds = _tied(group, topology, kinds)
-    required, kinds = _near(topology, required, segmented(group, kinds))
+    kinds = _with_shared_levels(group, topology, kinds)
+    required, kinds = _with_affinity_levels(topology, required, segmented(group, kinds))
     return TopologyRequest(topology, required, preferred, merged(kinds), tuple(warnings))
 
 
-def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology) -> ResolvedPodSet:
+def _with_nvlink_domains(
+    group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
+) -> ResolvedPodSet:
     """Returns the PodSet; if it requires an NVLink domain, restricted to nodes with large enough domains."""
     asked = (group.constraint, pod_set.constraint)
     if not any(
@@ -95,7 +99,7 @@ def _alone(kind: PodClass) -> PodClass:
     return replace(kind, shape=replace(kind.shape, exclusions=exclusions, spread_states=spreading))
 
 
-def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
+def _with_shared_levels(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
     """Returns the pod classes, one for each PodSet, with the levels in `group.within`: a domain of such a
     level must contain all pods of several PodSets.
 
@@ -104,13 +108,15 @@ def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) ->
     for level, names in group.within:
         index = _index(topology, level)
         words = " and ".join(names)
-        _inner(topology, words, index, "the gang", _index(topology, group.constraint.required))
+        _check_not_coarser(topology, words, index, "the gang", _index(topology, group.constraint.required))
         for inner_level, inside in group.within:
             if set(inside) < set(names):
-                _inner(topology, " and ".join(inside), _index(topology, inner_level), words, index)
+                _check_not_coarser(
+                    topology, " and ".join(inside), _index(topology, inner_level), words, index
+                )
         for place, kind in enumerate(kinds):
             if (name := kind.parts[0][0]) in names:
-                _inner(topology, name, kind.required, words, index)
+                _check_not_coarser(topology, name, kind.required, words, index)
                 kinds[place] = replace(
                     kind,
                     shape=_labelled(topology, kind.shape, index),
@@ -134,7 +140,7 @@ def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> Resolve
     return replace(shape, exclusions=tuple(dict.fromkeys((*shape.exclusions, *exclusions))))
 
 
-def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
+def _check_not_coarser(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
     if ROOT < level < widest:
         raise Refusal(
             "PodSetLevelTooCoarse",
@@ -143,7 +149,9 @@ def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -
         )
 
 
-def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int, list[PodClass]]:
+def _with_affinity_levels(
+    topology: Topology, required: int, kinds: list[PodClass]
+) -> tuple[int, list[PodClass]]:
     """Returns the gang's required level and the pod classes, with pod affinity over the label of a level
     turned into a required level: of the gang if all its pods must be together, else of the pod class.
     """
@@ -177,7 +185,7 @@ def _no_effect(topology: Topology, prefix: str, required: int, preferred: int) -
     return [f"{prefix}{text}, for the required level {topology.levels[required]} is {compared}"]
 
 
-def _kind(
+def _pod_class(
     pod_set: ResolvedPodSet, gang: Constraint, topology: Topology, repeating: Collection[str], *, linked: bool
 ) -> PodClass:
     constraint = pod_set.constraint
@@ -203,7 +211,7 @@ def _kind(
     # A PodSet of a single slice requires the slice level for all its pods.
     finest = max(preferred, slice_level if size == pod_set.count else ROOT)
     hidden = [level for level in (required, slice_level) if ROOT < level < finest]
-    shape = _positive(pod_set.shape)
+    shape = _without_zero_requests(pod_set.shape)
     return PodClass(
         parts=((pod_set.name, pod_set.count),),
         count=pod_set.count,
@@ -254,7 +262,7 @@ def _anti_affinity(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
     return tuple(sorted({*own, *pod_set.shape.anti_affinity_with}))
 
 
-def _positive(shape: ResolvedShape) -> ResolvedShape:
+def _without_zero_requests(shape: ResolvedShape) -> ResolvedShape:
     """Returns the shape without resources whose amount is zero; a shape without any gets 1 of `pods`."""
     if all(shape.requests.values()) and shape.requests:
         return shape

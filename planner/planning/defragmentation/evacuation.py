@@ -39,7 +39,7 @@ def evacuate(
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
         answers = together(around, ordered, plan)
         seats = [
-            _move(movable, *_left(around, movable), answer)
+            _move(movable, *_planning_input(around, movable), answer)
             for movable, answer in zip(ordered, answers, strict=False)
         ]
         return [move for move in seats if isinstance(move, Relocation)] or moves
@@ -50,7 +50,7 @@ def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> li
     """Places one movable after the other; each place is reserved when the next movable is planned."""
     moves = []
     for movable in movables:
-        left, group = _left(around, movable)
+        left, group = _planning_input(around, movable)
         move = _move(movable, left, group, plan(left, group))
         if isinstance(move, WithoutPlace):
             return move
@@ -60,12 +60,12 @@ def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> li
 
 
 def _move(movable: Movable, left: Snapshot, group: PodGroup, answer: Answer) -> Relocation | WithoutPlace:
-    """Returns the new place that the answer gives the movable; `left`, `group`: the result of `_left`."""
+    """Returns the new place that the answer gives the movable; `left`, `group`: see `_planning_input`."""
     reservation = reservation_for(left, group, answer)
     return WithoutPlace(movable, answer) if reservation is None else Relocation(movable, reservation)
 
 
-def _left(around: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
+def _planning_input(around: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
     """Returns the cluster without the movable's reservation but with its pods, and the gang to plan in it,
     with a mode that reserves its new place.
     """

@@ -70,7 +70,7 @@ def gang_place(
     stuck: WithoutPlace | None = None
     planned = 0
     for _, search, chosen in heapq.merge(
-        *(_numbered(search) for search in searches), key=lambda item: item[0]
+        *(_with_search(search) for search in searches), key=lambda item: item[0]
     ):
         if planned == attempts:
             break
@@ -84,7 +84,7 @@ def gang_place(
             return _place(snapshot, group, answer, moves, exact=exact)
     exact = planned < attempts and all(search.exact for search in searches)
     over = min((search.search.over for search in searches), default=inf)
-    return _none(stuck, over, _kept(occupants), exact=exact)
+    return _no_moves(stuck, over, _kept(occupants), exact=exact)
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ def _gpus(snapshot: Snapshot, trees: Iterable[TopologyTree]) -> tuple[int, int]:
     return sum(offered.values()), sum(free)
 
 
-def _numbered(search: _DomainSearch) -> Iterator[tuple[Cost, _DomainSearch, Chosen]]:
+def _with_search(search: _DomainSearch) -> Iterator[tuple[Cost, _DomainSearch, Chosen]]:
     for cost, chosen in search.search:
         yield cost, search, chosen
 
@@ -303,7 +303,7 @@ def _kept(occupants: Occupants) -> str:
     return f": {first.name} {first.keeps}{others}"
 
 
-def _none(stuck: WithoutPlace | None, over: float, kept: str, *, exact: bool) -> NoMoves:
+def _no_moves(stuck: WithoutPlace | None, over: float, kept: str, *, exact: bool) -> NoMoves:
     """Returns the explanation why there are no moves.
 
     `stuck`: a movable that would have to leave and has no other place. `over`: the smallest loss, in GPU

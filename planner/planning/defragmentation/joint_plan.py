@@ -40,7 +40,11 @@ def together(around: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[
     for movable in movables:
         around = around.without(movable.name)
     sets = tuple(
-        replace(pod_set, name=_name(index, pod_set), constraint=_over(pod_set.constraint, movable.group))
+        replace(
+            pod_set,
+            name=_name(index, pod_set),
+            constraint=_required_level_only(pod_set.constraint, movable.group),
+        )
         for index, movable in enumerate(movables)
         for pod_set in movable.group.pod_sets
     )
@@ -54,7 +58,7 @@ def together(around: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[
     answer = plan(around, joint)
     if answer.decision != "admitted":
         return []
-    return [_own(around, index, movable.group, answer) for index, movable in enumerate(movables)]
+    return [_answer_of(around, index, movable.group, answer) for index, movable in enumerate(movables)]
 
 
 def _is_plain(around: Snapshot, movable: Movable) -> bool:
@@ -71,7 +75,7 @@ def _is_plain(around: Snapshot, movable: Movable) -> bool:
     )
 
 
-def _over(constraint: Constraint, group: PodGroup) -> Constraint:
+def _required_level_only(constraint: Constraint, group: PodGroup) -> Constraint:
     """Returns a constraint with the PodSet's required level only; if the PodSet requires none and is the only
     one of its gang, with that of the gang.
     """
@@ -83,7 +87,7 @@ def _name(index: int, pod_set: PodSet) -> str:
     return f"{index}-{pod_set.name}"
 
 
-def _own(around: Snapshot, index: int, group: PodGroup, answer: Answer) -> Answer:
+def _answer_of(around: Snapshot, index: int, group: PodGroup, answer: Answer) -> Answer:
     """Returns a movable's part of the joint answer, as if it had been planned alone."""
     sets = {_name(index, pod_set): pod_set.name for pod_set in group.pod_sets}
     assignments = tuple(

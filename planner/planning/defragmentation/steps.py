@@ -83,7 +83,7 @@ def move_task(
         return NotYet("for the cordons to be seen")
     if holders := _holders(snapshot, closed):
         return NotYet(f"for the leader to move the reservations of {listed(holders, _SHOWN)}")
-    occupants = Occupants.of(snapshot, _once_allowed(movables))
+    occupants = Occupants.of(snapshot, _as_if_allowed(movables))
     names, why = occupants.on(closed)
     if why:
         return Surprise(why)
@@ -108,11 +108,11 @@ def next_step(
     that have left.
     """
     kept = {movable.name: movable.keeps for movable in movables if movable.for_now}
-    occupants = Occupants.of(snapshot, _once_allowed(movables))
+    occupants = Occupants.of(snapshot, _as_if_allowed(movables))
     absent = task.names - frozenset(done) - occupants.movables.keys()
     if absent:
         return Surprise(f"{min(absent)} is gone")
-    disturbed = _disturbed(snapshot, task)
+    disturbed = _unexpected_change(snapshot, task)
     if disturbed is not None:
         return disturbed
     names, why = occupants.on(sorted(task.nodes))
@@ -149,7 +149,7 @@ def arrived(
     return None if count >= wanted else NotYet(f"for {before.name}: {count} of {wanted} pods are on nodes")
 
 
-def _disturbed(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
+def _unexpected_change(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
     """Returns an unexpected change of the nodes since they were cordoned; None if there is none."""
     for node in sorted(task.nodes):
         if node not in snapshot.nodes:
@@ -162,7 +162,7 @@ def _disturbed(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
     return None
 
 
-def _once_allowed(movables: Iterable[Movable]) -> list[Movable]:
+def _as_if_allowed(movables: Iterable[Movable]) -> list[Movable]:
     """Returns the movables as if every PodDisruptionBudget allowed all evictions."""
     return [replace(movable, keeps="") if movable.for_now else movable for movable in movables]
 

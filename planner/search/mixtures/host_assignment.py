@@ -59,7 +59,7 @@ class HostAssignment:
 
     def pods_by_host(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
         """Returns the pods of the goal divided among the chosen hosts; None if they cannot hold them."""
-        return self._over(self._items(chosen), goal)
+        return self._divided(self._items(chosen), goal)
 
     def lacking_directions(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
         """Returns the directions in which the chosen hosts hold less than the goal needs, the largest
@@ -88,18 +88,18 @@ class HostAssignment:
 
     def _items(self, chosen: ChosenDomain) -> list[_PackingTarget]:
         """Returns the items of a domain that is to hold the whole goal: those of its chosen children."""
-        return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
+        return [item for place, child in chosen.inside for item in self._items_of(child, (place,))]
 
-    def _flat(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_PackingTarget]:
+    def _items_of(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_PackingTarget]:
         """Returns a host, or a domain with a rule, as a single item; for any other domain, the items inside
         it."""
         domain_class = self._classes.domain_classes[chosen.class_id]
         if domain_class is None:
             return [_PackingTarget(self._host_options(chosen.class_id), path)]
-        items = [item for place, child in chosen.inside for item in self._flat(child, (*path, place))]
+        items = [item for place, child in chosen.inside for item in self._items_of(child, (*path, place))]
         if not self._classes.is_limited(domain_class):
             return items
-        return [_PackingTarget(self._together(items, domain_class), path, tuple(items))]
+        return [_PackingTarget(self._joint_options(items, domain_class), path, tuple(items))]
 
     def _host_options(self, class_id: int) -> tuple[PodCount, ...]:
         if class_id not in self._options_by_class:
@@ -107,7 +107,9 @@ class HostAssignment:
             self._options_by_class[class_id] = tuple([counts for counts, _ in options])
         return self._options_by_class[class_id]
 
-    def _together(self, items: Sequence[_PackingTarget], domain_class: CapacityClass) -> tuple[PodCount, ...]:
+    def _joint_options(
+        self, items: Sequence[_PackingTarget], domain_class: CapacityClass
+    ) -> tuple[PodCount, ...]:
         """Returns the mixtures that these items can hold together, reduced to what the rules of a domain of
         the class allow.
         """
@@ -127,7 +129,7 @@ class HostAssignment:
         )
         return tuple(sorted(dict.fromkeys(kept_counts for kept_counts in kept if kept_counts != counts.zero)))
 
-    def _over(self, items: Sequence[_PackingTarget], goal: PodCount) -> PodsByHost | None:
+    def _divided(self, items: Sequence[_PackingTarget], goal: PodCount) -> PodsByHost | None:
         """Divides the goal among the items by a depth-first search; None if that is not possible.
 
         `walk`: an iterator of choices for each item so far. `ahead`: for each index, the maximum weight that
@@ -193,7 +195,7 @@ class HostAssignment:
             if not item.inside:
                 pods_by_host[item.path] = counts
                 continue
-            inner = self._over(item.inside, counts)
+            inner = self._divided(item.inside, counts)
             if inner is None:
                 return None
             pods_by_host |= inner
