@@ -181,15 +181,15 @@ class _ClaimReader:
             raise self._count_refusal(request, source, max_count)
         meant = {device for _, counts in kinds for device in counts}
         for text in self._devices.not_understood(want, meant):
-            self.note(self._taken_to_hold(text, source))
+            self.note(self._assumed_true(text, source))
         if any(device.shareable for device in meant):
             self.note(f"devices that several claims may share ({source}) are planned as if never used up")
 
-    def _taken_to_hold(self, text: str, source: str) -> str:
+    def _assumed_true(self, text: str, source: str) -> str:
         """Returns the warning that a selector cannot be evaluated and counts as true."""
         if self._devices.claims.engine is None:
-            return f"no CEL engine reads the selector {_cut(text)} ({source}): taken to hold"
-        return f"the selector {_cut(text)} ({source}) is more than the plan reads: taken to hold"
+            return f"no CEL engine reads the selector {_cut(text)} ({source}), which is assumed to be true"
+        return f"the selector {_cut(text)} ({source}) cannot be evaluated and is assumed to be true"
 
     def _fits_some_node(self, claim_specs: Sequence[ClaimSpec]) -> bool:
         """Reports whether some empty node has the devices for all these claims of one pod."""
@@ -245,10 +245,10 @@ class _ClaimReader:
             raise self._count_refusal(request, source, 0)
         meant = {device for _, counts in kinds for device in counts}
         for text in self._devices.not_understood(want, meant):
-            self.note(self._taken_to_hold(text, source))
+            self.note(self._assumed_true(text, source))
         pools = {pool_of(device) for device in meant}
         if CLAIMED_GPU in pools and len(pools) > 1:
-            self.note(f"whole GPUs and slices both meet {source}: its devices are not planned")
+            self.note(f"both whole GPUs and MIG devices match {source}: its devices are not planned")
             return
         count = self._count(request, [sum(counts.values()) for _, counts in kinds], source)
         if count:

@@ -16,11 +16,11 @@ SENTENCE = re.compile(r"^(.*?(?:[.;]|$))(?:\s|$)", re.DOTALL)
 
 def page() -> str:
     """The page with its table."""
-    return below(PAGE, MARK, table(("call", "what it gives"), map(row, sorted(FUNCTIONS))))
+    return below(PAGE, MARK, table(("call", "result"), map(row, sorted(FUNCTIONS))))
 
 
 def row(name: str) -> tuple[str, str]:
-    """One function, by the first paragraph of its docstring: a call, then what it gives."""
+    """One function, by the first paragraph of its docstring: a call, then its result."""
     text = " ".join((inspect.getdoc(FUNCTIONS[name].call) or "").split("\n\n")[0].split())
     parts = re.match(r"`([^`]+)`:? ?(.*)", text)
     assert parts is not None, f"{name}: the docstring begins with no call"

@@ -311,10 +311,10 @@ def _no_moves(stuck: WithoutPlace | None, over: float, kept: str, *, exact: bool
     """
     tried = "" if exact else ", as far as was searched"
     if over < inf:
-        message = f"no moves make room for it that lose little enough work{tried}; those that were left out"
+        message = f"all moves that make room for it lose too much work{tried}; they"
         return NoMoves("TooMuchWork", f"{message} lose {over / 3600:.1f} GPU-hours or more", exact=exact)
     if stuck is None:
-        message = f"no moves of those who may be moved make room for it{tried}{kept}"
+        message = f"no moves of the gangs and pods that may be moved make room for it{tried}{kept}"
         return NoMoves("NoRoom", message, exact=exact)
     cheapest = f"{stuck.movable.name} would have to leave and has no other place: {stuck.answer.message}"
     return NoMoves("NoOtherPlace", f"no moves make room for it{tried}; {cheapest}", exact=exact)

@@ -351,7 +351,7 @@ def test_a_class_of_the_clusters_own_is_known_by_its_object() -> None:
         (
             (template(1, "device.attributes['gpu.nvidia.com'].size() > 3"),),
             "gpus",
-            "more than the plan reads",
+            "cannot be evaluated",
         ),
     ],
 )

@@ -110,19 +110,19 @@ class KnownKey:
 
 _MEANINGS: Mapping[Meaning, str] = {
     "topology": "the topology by name",
-    "required": "the level that must hold the gang whole: a label key, or its short name",
-    "preferred": "the level that should hold it",
-    "unconstrained": "any place, counted by Kueue against its topology",
-    "slice": "the level that must hold each slice (segment) of the gang",
-    "slice-preferred": "the level that should hold each slice; it is told that this is not followed",
-    "slice-size": "how many pods make a slice",
-    "together": "pod sets with the same name share one domain",
-    "gpu-count": "how many GPUs the gang needs, by nod-ai's rules",
-    "preferred-domain": "the domain to try first, by nod-ai's rules",
-    "bandwidth": "the bandwidth that the gang needs, such as 200Gb, by nod-ai's rules",
-    "latency": "one leaf is better than several, by nod-ai's rules",
-    "strategy": "over how many leaves nodes are spread, by nod-ai's rules",
-    "part": "a part of a GPU, by KAI's GPU sharing",
+    "required": "the level of which one domain must hold the whole gang: a label key, or its short name",
+    "preferred": "the level of which one domain should hold the whole gang",
+    "unconstrained": "any nodes; Kueue counts the pods in its topology",
+    "slice": "the level of which one domain must hold each slice (segment) of the gang",
+    "slice-preferred": "the level that should hold each slice; not followed, with a warning",
+    "slice-size": "the number of pods in a slice",
+    "together": "PodSets with the same value share one domain",
+    "gpu-count": "the number of GPUs that the gang needs (nod-ai)",
+    "preferred-domain": "the domain to try first (nod-ai)",
+    "bandwidth": "the minimum bandwidth between nodes, such as 200Gb (nod-ai)",
+    "latency": "prefer the fewest hops between leaves (nod-ai)",
+    "strategy": "how the gang's nodes are spread over leaves (nod-ai)",
+    "part": "a share of a GPU (KAI's GPU sharing)",
 }
 
 
@@ -159,44 +159,49 @@ _PODS, _NODES, _TOPOLOGIES = "pods", "nodes", "Topology objects"
 
 
 _OWN = (
-    KnownKey(GANG, "annotation", _EITHER, "read", "the gang's name: pods that carry it start together"),
-    KnownKey(GANG_SIZE, "annotation", _EITHER, "read", "how many pods the gang has"),
+    KnownKey(GANG, "annotation", _EITHER, "read", "the gang's name; pods with the same name start together"),
+    KnownKey(GANG_SIZE, "annotation", _EITHER, "read", "the number of pods in the gang"),
     KnownKey(
         GANG_RESOURCES, "annotation", "workloads, pod templates or PodGroups", "read",
-        "what each pod of the gang asks for that is not known yet, such as `nvidia.com/gpu=4,cpu=8`, or "
-        "those of each part with their number: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`",
+        "the requests of the gang's pods that do not exist yet, such as `nvidia.com/gpu=4,cpu=8`, or those "
+        "of "
+        "each part with its number of pods: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`",
     ),
-    KnownKey(GANG_MIN, "annotation", _EITHER, "read", "how many of them must start together at least"),
-    KnownKey(RESERVE, "annotation", _EITHER, "read", "what the gang holds", RESERVE_MODES),
+    KnownKey(GANG_MIN, "annotation", _EITHER, "read", "the minimum number of pods that start together"),
+    KnownKey(RESERVE, "annotation", _EITHER, "read", "what the gang reserves", RESERVE_MODES),
     KnownKey(
         ON_UNAVAILABLE, "annotation", _EITHER, "read",
-        "what becomes of a gang without a place now", ON_UNAVAILABLE_MODES,
+        "what happens to a gang that does not fit now", ON_UNAVAILABLE_MODES,
     ),
-    KnownKey(BALANCED, "annotation", _EITHER, "read", "slices lie evenly over higher domains", _TRUTH),
-    KnownKey(SKIP, "annotation", _EITHER, "read", "no plan and no mutation", _TRUTH),
+    KnownKey(
+        BALANCED, "annotation", _EITHER, "read",
+        "slices are spread evenly over the domains above their level", _TRUTH,
+    ),
+    KnownKey(SKIP, "annotation", _EITHER, "read", "the object is neither planned nor changed", _TRUTH),
     KnownKey(
         RESTARTABLE, "label", _EITHER, "read",
         "whether `bayplan defrag` may move the pods, which restarts them", _TRUTH,
     ),
     KnownKey(
         DEFRAGMENTATION, "annotation", _NODES, "read and written",
-        "`bayplan defrag --apply` has cordoned it; `--resume` goes on, `--undo` uncordons it", ("JSON",),
+        "`bayplan defrag --apply` has cordoned the node; `--resume` continues, `--undo` uncordons", ("JSON",),
     ),
     KnownKey(
-        MODE, "label", "namespaces", "read", "whether Bayplan acts there, or only tells what it would do",
+        MODE, "label", "namespaces", "read",
+        "whether Bayplan acts in the namespace, or only reports what it would do",
         NAMESPACE_MODES,
     ),
     KnownKey(
         NUMA_ALIGNMENT, "annotation", "pod templates", "read and written",
-        "NUMA zones are left aside in the plan; written by `numa-alignment`", ("warn",),
+        "the plan ignores NUMA zones; written by `numa-alignment`", ("warn",),
     ),
     *(
         KnownKey(f"bayplan.dev/gpu-{name}", "annotation", _EITHER, "read", f"{says} (`gfd-affinity`)")
         for name, says in (
-            ("product", "GPU products to choose from, with commas"),
+            ("product", "the allowed GPU products, separated by commas"),
             ("family", "the GPUs' architecture, such as hopper"),
-            ("memory", "the least memory of each GPU, such as 80G"),
-            ("count", "the least number of GPUs of a node"),
+            ("memory", "the minimum memory of each GPU, such as 80G"),
+            ("count", "the minimum number of GPUs of a node"),
             ("interconnect", "nodes with NVSwitch only: nvswitch"),
         )
     ),
@@ -204,26 +209,53 @@ _OWN = (
         RESERVATION, "annotation", "workloads, templates and pods", "read and written",
         "the gang's reservation",
     ),
-    KnownKey(PLACEMENT, "annotation", "workloads and templates", "written", "the plan in short, as JSON"),
+    KnownKey(PLACEMENT, "annotation", "workloads and templates", "written", "a summary of the plan, as JSON"),
     KnownKey(POLICIES, "annotation", "workloads", "written", "the policies that ran, and their revision"),
-    KnownKey(APPLIED, "annotation", "workloads", "read and written", "digests of the templates"),
-    KnownKey(POD_SET, "annotation", "pod templates", "read and written", "which PodSet its pods are"),
-    KnownKey(GANG_OF, "annotation", "pod templates", "read and written", "the gang of a set's pods"),
+    KnownKey(
+        APPLIED, "annotation", "workloads", "read and written",
+        "digests of the pod templates that Bayplan changed",
+    ),
+    KnownKey(
+        POD_SET, "annotation", "pod templates", "read and written",
+        "the PodSet that the template's pods belong to",
+    ),
+    KnownKey(
+        GANG_OF, "annotation", "pod templates", "read and written",
+        "the gang that the template's pods belong to",
+    ),
     KnownKey("bayplan.dev/revision", "annotation", "Reports", "written", "the policies' revision"),
     KnownKey(
         "bayplan.dev/templates", "annotation", "policies", "read",
-        "a policy of Kubernetes' runs on pod templates too", _TRUTH,
+        "a Kubernetes admission policy also runs on pod templates", _TRUTH,
     ),
-    KnownKey("bayplan.dev/description", "annotation", "policies", "read", "what the policy does, in a line"),
-    KnownKey(NCCL_TEST, "label", _PODS, "written", "workers of the job that `bayplan verify --job` prints"),
-    KnownKey(RESERVABLE_KEY, "annotation", _TOPOLOGIES, "read", "the highest level that is held whole"),
-    KnownKey(SELECTOR_KEY, "annotation", _TOPOLOGIES, "read and written", "the nodes that belong to it"),
-    KnownKey(OVERSUBSCRIPTION_KEY, "annotation", _TOPOLOGIES, "read", "how far each level is oversubscribed"),
-    KnownKey(ADAPTER_KEY, "annotation", _TOPOLOGIES, "read", "Gb/s of each node's adapter"),
+    KnownKey(
+        "bayplan.dev/description", "annotation", "policies", "read",
+        "one line that describes the policy",
+    ),
+    KnownKey(
+        NCCL_TEST, "label", _PODS, "written",
+        "worker pods of the job that `bayplan verify --job` prints",
+    ),
+    KnownKey(
+        RESERVABLE_KEY, "annotation", _TOPOLOGIES, "read",
+        "the highest level whose domains a gang may reserve as a whole",
+    ),
+    KnownKey(
+        SELECTOR_KEY, "annotation", _TOPOLOGIES, "read and written",
+        "a selector for the topology's nodes",
+    ),
+    KnownKey(OVERSUBSCRIPTION_KEY, "annotation", _TOPOLOGIES, "read", "the oversubscription of each level"),
+    KnownKey(
+        ADAPTER_KEY, "annotation", _TOPOLOGIES, "read",
+        "the speed of each node's network adapter, in Gb/s",
+    ),
     KnownKey(POLICY_LABEL, "label", _NODES, "read", "the kubelet's Topology Manager policy"),
     KnownKey(SCOPE_LABEL, "label", _NODES, "read", "the Topology Manager's scope"),
-    KnownKey(GPUS_LABEL, "label", _NODES, "read", "GPUs in each NUMA node"),
-    KnownKey(RESERVED_TAINT, "taint", _NODES, "read and written", "a gang holds the node's domain whole"),
+    KnownKey(GPUS_LABEL, "label", _NODES, "read", "the number of GPUs of each NUMA node"),
+    KnownKey(
+        RESERVED_TAINT, "taint", _NODES, "read and written",
+        "a gang has reserved the whole domain of the node",
+    ),
     KnownKey(KUEUE_ADMISSION_GATE, "scheduling gate", _PODS, "read", "Kueue has not admitted the pods"),
     KnownKey(KUEUE_TOPOLOGY_GATE, "scheduling gate", _PODS, "read", "Kueue places the pods: not planned"),
     KnownKey(QUEUED_GATE, "scheduling gate", _PODS, "read and written", "the gang waits for a place"),
@@ -231,76 +263,104 @@ _OWN = (
 
 
 _OTHERS = (
-    KnownKey(BATCH_MIN_MEMBER, "annotation", "workloads", "read and written", "how many pods start together"),
+    KnownKey(
+        BATCH_MIN_MEMBER, "annotation", "workloads", "read and written",
+        "the number of pods that start together",
+    ),
     KnownKey("kai.scheduler/queue", "label", "workloads and pods", "read and written", "KAI's queue"),
     KnownKey(
         "kai.scheduler/preemptibility", "label", "workloads and pods", "read",
-        "whether KAI may preempt the pods, and so `bayplan defrag` move them",
+        "whether KAI may preempt the pods; `bayplan defrag` may then move them",
     ),
     KnownKey(
         "kai.scheduler/node-pool", "label", "nodes, workloads and pods", "read",
         "the node pool of KAI and Run:ai",
     ),
-    KnownKey("runai/queue", "label", "workloads and namespaces", "read", "Run:ai's queue: its workloads"),
+    KnownKey(
+        "runai/queue", "label", "workloads and namespaces", "read",
+        "Run:ai's queue; marks Run:ai's workloads",
+    ),
     KnownKey(KUEUE_QUEUE, "label", "workloads", "read and written", "Kueue's local queue"),
     KnownKey(
         KUEUE_WORKLOAD, "annotation", _PODS, "read",
-        "Kueue's Workload: the pod takes a place that Kueue has assigned to that",
+        "Kueue's Workload; the pod uses a place that Kueue has assigned to it",
     ),
     KnownKey(
         KUEUE_MANAGED, "label", _PODS, "read",
         "Kueue gates the pod, and writes the flavor's node labels and tolerations onto it",
     ),
     KnownKey(KUEUE_GROUP, "label", _PODS, "read", "the gang's name"),
-    KnownKey(KUEUE_TOTAL, "annotation", _PODS, "read", "how many pods the gang has"),
+    KnownKey(KUEUE_TOTAL, "annotation", _PODS, "read", "the number of pods in the gang"),
     *(KnownKey(name, "annotation", _PODS, "read", "the PodGroup of a pod") for name in GROUP_ANNOTATIONS),
     KnownKey(
         "kai.scheduler/skip-podgrouper", "annotation", _PODS, "written",
-        "KAI makes no PodGroup of its own for these pods", ("true",),
+        "KAI creates no PodGroup for these pods", ("true",),
     ),
     KnownKey("scheduling.x-k8s.io/pod-group", "label", _PODS, "read", "the PodGroup (`native-gang`)"),
     *(
-        KnownKey(name, form, _PODS, "read", "the part of its gang that a pod plays: prefill, decode, worker")
+        KnownKey(name, form, _PODS, "read", "the pod's part in its gang: prefill, decode, worker")
         for name in SUBGROUPS for form in _LABEL_OR_ANNOTATION
     ),
-    KnownKey("app.kubernetes.io/component", "label", _EITHER, "read", "the same, where no other key says it"),
+    KnownKey(
+        "app.kubernetes.io/component", "label", _EITHER, "read",
+        "the pod's part in its gang, if no other key states it",
+    ),
     KnownKey(OLD_SCOPE, "annotation", _PODS, "read", "Run:ai's scope, or a policy of KAI", tuple(SCOPES)),
-    KnownKey(GROUP_LABEL, "label", _PODS, "read", "the GPU that pods share, by KAI's name"),
+    KnownKey(GROUP_LABEL, "label", _PODS, "read", "the GPU that the pods share, by KAI's name for it"),
     KnownKey("jobset.sigs.k8s.io/jobset-name", "label", _PODS, "read", "the JobSet of a pod"),
-    KnownKey("jobset.sigs.k8s.io/replicatedjob-name", "label", _PODS, "read", "its job in the JobSet"),
-    KnownKey("jobset.sigs.k8s.io/job-global-index", "label", _PODS, "read", "its job's number there"),
+    KnownKey(
+        "jobset.sigs.k8s.io/replicatedjob-name", "label", _PODS, "read",
+        "the pod's replicated job in the JobSet",
+    ),
+    KnownKey(
+        "jobset.sigs.k8s.io/job-global-index", "label", _PODS, "read",
+        "the index of the pod's Job in the JobSet",
+    ),
     KnownKey("leaderworkerset.sigs.k8s.io/name", "label", _PODS, "read", "the LeaderWorkerSet of a pod"),
-    KnownKey("leaderworkerset.sigs.k8s.io/group-index", "label", _PODS, "read", "its replica there"),
+    KnownKey(
+        "leaderworkerset.sigs.k8s.io/group-index", "label", _PODS, "read",
+        "the index of the pod's group in the LeaderWorkerSet",
+    ),
     KnownKey("training.kubeflow.org/job-name", "label", _PODS, "read", "the training job of a pod"),
     KnownKey(PRODUCT_LABEL, "label", _NODES, "read", "the GPUs' product"),
-    KnownKey(FAMILY_LABEL, "label", _NODES, "read", "their architecture"),
-    KnownKey(MEMORY_LABEL, "label", _NODES, "read", "their memory in MiB"),
-    KnownKey(COUNT_LABEL, "label", _NODES, "read", "how many GPUs there are"),
-    KnownKey(SHARING_LABEL, "label", _NODES, "read", "whether they are shared, and how"),
+    KnownKey(FAMILY_LABEL, "label", _NODES, "read", "the GPUs' architecture"),
+    KnownKey(MEMORY_LABEL, "label", _NODES, "read", "the memory of each GPU, in MiB"),
+    KnownKey(COUNT_LABEL, "label", _NODES, "read", "the number of GPUs"),
+    KnownKey(SHARING_LABEL, "label", _NODES, "read", "how the GPUs are shared, if they are"),
     KnownKey(CLIQUE_LABEL, "label", _NODES, "read", "the NVLink clique: cluster UUID and clique"),
     KnownKey(MIG_STRATEGY_LABEL, "label", _NODES, "read", "single or mixed"),
-    KnownKey(MIG_CONFIG_LABEL, "label", _NODES, "read", "the split that the MIG manager makes"),
-    KnownKey(MIG_STATE_LABEL, "label", _NODES, "read", "whether that split is under way"),
-    KnownKey(NVSWITCH_LABEL, "label", _NODES, "read", "whether GPUs are joined by NVSwitch"),
+    KnownKey(MIG_CONFIG_LABEL, "label", _NODES, "read", "the MIG configuration that the MIG manager applies"),
+    KnownKey(MIG_STATE_LABEL, "label", _NODES, "read", "the state of the MIG manager's change"),
+    KnownKey(NVSWITCH_LABEL, "label", _NODES, "read", "whether NVSwitch connects the GPUs"),
     KnownKey(NVLINK_DOMAIN, "label", _NODES, "read", "the NVLink domain"),
-    KnownKey(NVLINK_SIZE, "label", _NODES, "read", "GPUs of one NVLink domain inside the host"),
-    KnownKey(INTERCONNECT_LABEL, "label", _NODES, "read", "how GPUs of the host are joined"),
+    KnownKey(
+        NVLINK_SIZE, "label", _NODES, "read",
+        "the number of GPUs of each NVLink domain inside the host",
+    ),
+    KnownKey(INTERCONNECT_LABEL, "label", _NODES, "read", "what connects the GPUs of the host"),
     KnownKey(NVLINK_VERSION_LABEL, "label", _NODES, "read", "the generation of the host's NVLink"),
     *(
         KnownKey(label, "label", _NODES, "read", "a provider that adds tolerations for extended resources")
         for label in TOLERATING
     ),
-    KnownKey(NODE_POOL_LABEL, "label", _NODES, "read", "Karpenter's NodePool, which may grow"),
-    KnownKey(MOST_NODES, "annotation", "MachineDeployments", "read", "how many nodes it may have"),
+    KnownKey(NODE_POOL_LABEL, "label", _NODES, "read", "Karpenter's NodePool, which can add nodes"),
+    KnownKey(MOST_NODES, "annotation", "MachineDeployments", "read", "the maximum number of nodes"),
     *(
-        KnownKey(key, "annotation", "MachineDeployments", "read", f"{resource} of one more node")
+        KnownKey(key, "annotation", "MachineDeployments", "read", f"{resource} of a new node")
         for resource, key in CAPACITY.items()
     ),
-    KnownKey(BOUND, "annotation", "PersistentVolumeClaims", "read", "the claim is bound for good"),
-    KnownKey(SELECTED_NODE, "annotation", "PersistentVolumeClaims", "read", "where its volume is being made"),
-    KnownKey(DEFAULT_CLASS, "annotation", "StorageClasses", "read", "the class of claims that name none"),
+    KnownKey(BOUND, "annotation", "PersistentVolumeClaims", "read", "the claim is bound"),
     KnownKey(
-        OLD_CLASS, "annotation", "PersistentVolumeClaims, PersistentVolumes", "read", "their class, formerly"
+        SELECTED_NODE, "annotation", "PersistentVolumeClaims", "read",
+        "the node for which the volume is provisioned",
+    ),
+    KnownKey(
+        DEFAULT_CLASS, "annotation", "StorageClasses", "read",
+        "the default class, for claims that name none",
+    ),
+    KnownKey(
+        OLD_CLASS, "annotation", "PersistentVolumeClaims, PersistentVolumes", "read",
+        "the class, in the annotation of old Kubernetes versions"
     ),
     KnownKey(
         "networking.gke.io/interfaces", "annotation", "pod templates", "written",

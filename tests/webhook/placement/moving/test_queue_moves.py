@@ -74,7 +74,7 @@ def test_more_work_than_may_be_lost_keeps_all_where_it_is():
     """A GPU for a minute is more than half a minute."""
     choice = chosen([waiting("big")], ["team/Job/big"], max_lost=30.0)
     assert choice.group is None
-    assert "lose little enough work" in choice.without["team/Job/big"]
+    assert "lose too much work" in choice.without["team/Job/big"]
 
 
 def test_a_gang_that_starts_together_with_others_is_not_moved_for():
