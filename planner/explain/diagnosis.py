@@ -86,7 +86,7 @@ def _no_room(
     place_gang: Place,
 ) -> str:
     part, shortfall = culprit_of(searched, closest)
-    ways = alternatives(problem, tight_of(part, shortfall), place_gang)
+    ways = alternatives(problem, shortfall_of(part, shortfall), place_gang)
     nodes = NodeWords(closest.request.kinds, occupied=True).why_few(counts)
     choices = [way.words for way in ways if not way.ended]
     awaited = next((way.ended for way in ways if way.ended), "")
@@ -175,7 +175,7 @@ def _never(
         part, search_space(problem.snapshot, shortfall.tree, occupied=False), shortfall.request
     )
     nodes = NodeWords(shortfall.request.kinds).why_few(counts)
-    ways = alternatives(empty, tight_of(part, shortfall), place_gang)
+    ways = alternatives(empty, shortfall_of(part, shortfall), place_gang)
     reason = "TooLargeForCluster" if shortfall.request.required == ROOT else "TooLargeForLevel"
     message = messages.too_large(part, shortfall, best_attempt(shortfall), nodes, [way.words for way in ways])
     return reason, _with(message, in_the_way), tuple(pod_set.name for pod_set in part.pod_sets)
@@ -232,7 +232,9 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
         zones = [host.numa_state for host in roomy if host.numa_state]
         return _UnfitPod("NoNUMAFit", nodes, numa_messages.never(kind, zones))
     if any(cause.startswith((nvlink.SMALL, nvlink.UNALIGNED)) for cause in causes):
-        return _UnfitPod("TooLargeForLevel", nodes, messages.most_inside(_inside(spaces, kind, causes)))
+        return _UnfitPod(
+            "TooLargeForLevel", nodes, messages.most_inside(_max_gpus_inside(spaces, kind, causes))
+        )
     if not any(cause.startswith(LACKS) for cause in causes):
         return _UnfitPod("NoNodeMatches", nodes)
     if any(cause.startswith(f"{LACKS}{CLAIMS}") for cause in causes):
@@ -240,7 +242,7 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
     share = share_in(kind.shape.requests)
     if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(spaces, kind)])):
         return _UnfitPod("PodFitsNoNode", nodes, messages.fits_no_gpu(share.words(), why))
-    return _UnfitPod("PodFitsNoNode", nodes, _absent(counts, _devices(spaces)))
+    return _UnfitPod("PodFitsNoNode", nodes, _absent_device(counts, _devices(spaces)))
 
 
 def _counts_ever(kind: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
@@ -253,7 +255,7 @@ def _counts_ever(kind: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
     return min(counted, key=lambda counts: (not counts.serving, counts.outside))
 
 
-def _inside(spaces: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
+def _max_gpus_inside(spaces: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
     """Returns the number of GPUs of the largest domain inside a node that the pod may use.
 
     Domains are NVLink domains if `causes` has a too small one; otherwise NUMA nodes. Returns 0 if unknown.
@@ -270,7 +272,7 @@ def _inside(spaces: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, 
     return max((nvlink.numa_size(node, numa) for node, numa in nodes), default=0)
 
 
-def _absent(counts: NodeCounts, offered: Sequence[str]) -> str:
+def _absent_device(counts: NodeCounts, offered: Sequence[str]) -> str:
     """Returns the sentence about the first requested device resource that no node has; "" if there is
     none.
     """
@@ -299,7 +301,7 @@ def best_attempt(tried: SearchResult) -> LevelAttempt:
     return tried.attempts[-1] if tried.attempts else LevelAttempt("", (), 0, 0)
 
 
-def tight_of(part: PodGroup, result: SearchResult) -> Shortfall:
+def shortfall_of(part: PodGroup, result: SearchResult) -> Shortfall:
     """Returns the shortfall of a part of the gang, with the most pods that fit in any attempt of its
     search.
     """

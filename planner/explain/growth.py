@@ -75,7 +75,7 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
     if not problem.snapshot.base.growth or not problem.requests:
         return answer
     moments = (problem, problem.when_empty()) if answer.decision == "rejected" else (problem,)
-    needs = _needs(moments, place, _missing(answer))
+    needs = _needs(moments, place, _pods_without_place(answer))
     if not needs:
         return answer
     gang = problem.gang
@@ -85,7 +85,7 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
     return replace(answer, decision="queued", reason="WaitsForNodes", message=message, grows=True)
 
 
-def _missing(answer: Answer) -> int:
+def _pods_without_place(answer: Answer) -> int:
     """Returns how many pods had no place in the attempt in which most had one; 1 if there was no attempt."""
     return min((attempt.wanted - attempt.fits for attempt in answer.attempts), default=1)
 
@@ -142,11 +142,11 @@ class _GrowthTrial:
 
         A binary search that begins with an estimate from `missing`. More than `_MOST_NODES` are estimated.
         """
-        coming = self._coming(pool)
+        max_new = self._max_new_nodes(pool)
         needed = -(-missing // max(1, _pods_on(moment, pool)))
         if needed > _MOST_NODES:
-            return needed if needed <= coming else None
-        max_nodes = min(coming, _MOST_NODES)
+            return needed if needed <= max_new else None
+        max_nodes = min(max_new, _MOST_NODES)
         guess = max(1, min(needed, max_nodes))
         if max_nodes < 1:
             return None
@@ -167,7 +167,7 @@ class _GrowthTrial:
 
         Returns () if that is not enough, or if it is more than `_MOST_NODES` nodes.
         """
-        max_needs = [_Need(pool, self._coming(pool)) for pool in growing]
+        max_needs = [_Need(pool, self._max_new_nodes(pool)) for pool in growing]
         if sum(need.count for need in max_needs) > _MOST_NODES:
             return ()
         outcome = self._placed(moment, max_needs)
@@ -177,7 +177,7 @@ class _GrowthTrial:
         counts = ((pool, sum(name.startswith(_name(pool, "")) for name in used)) for pool in growing)
         return tuple(_Need(pool, count) for pool, count in counts if count)
 
-    def _coming(self, pool: GrowingPool) -> int:
+    def _max_new_nodes(self, pool: GrowingPool) -> int:
         """Returns how many nodes of the pool to add at most: by its size, its resource limits, and the number
         of pods, since each pod needs at most one new node.
         """

@@ -38,7 +38,7 @@ def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
     refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), occupied=False)) for zones in hosts]
     zones, refusal = max(
         ((zones, refusal) for zones, refusal in refused if refusal is not None),
-        key=lambda pair: (_worth(pair[0], pair[1]), pair[0].policy),
+        key=lambda pair: (_closeness(pair[0], pair[1]), pair[0].policy),
     )
     per_pod = zones.scope == "pod" or not refusal.request.name
     container_words = "" if per_pod else f" in container {refusal.request.name}"
@@ -46,7 +46,7 @@ def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
     return (
         f"It asks for {amounts(_requested(refusal))}{container_words}, and the Topology Manager "
         f"({zones.policy}, scope {zones.scope}) would refuse that (TopologyAffinityError): one NUMA zone has "
-        f"{amounts(max_amounts)}. Would work: {_would(zones, refusal, max_amounts)}."
+        f"{amounts(max_amounts)}. Would work: {_remedies(zones, refusal, max_amounts)}."
     )
 
 
@@ -59,7 +59,7 @@ def amounts(resources: Resources) -> str:
     )
 
 
-def _would(zones: NumaState, refusal: Misfit, max_amounts: Resources) -> str:
+def _remedies(zones: NumaState, refusal: Misfit, max_amounts: Resources) -> str:
     unit = "pod" if zones.scope == "pod" else "container"
     excess = {
         name: max_amounts.get(name, 0)
@@ -77,7 +77,7 @@ def _requested(refusal: Misfit) -> Resources:
     return {name: refusal.request.requests[name] for name in refusal.zones}
 
 
-def _worth(zones: NumaState, refusal: Misfit) -> int:
+def _closeness(zones: NumaState, refusal: Misfit) -> int:
     """Returns how close a host comes to admitting the pod, from 0 to 1000: for the scarcest resource, how
     many thousandths of the request one zone has.
     """

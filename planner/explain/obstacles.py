@@ -46,7 +46,7 @@ FITS = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Partly:
+class _PartlyHeld:
     """A reservable domain that the gang cannot hold whole, because other gangs hold or use parts of it.
 
     `way`: the domain, as indexes of children from the root. `gangs`: the other gangs. `nodes`: how many of
@@ -94,7 +94,7 @@ class _Counts:
     """
 
     causes: Mapping[str, int]
-    partly: tuple[_Partly, ...] = ()
+    partly: tuple[_PartlyHeld, ...] = ()
     shortages: Mapping[str, Shortage] = field(default_factory=dict)
 
 
@@ -134,18 +134,18 @@ class _Tally:
             cause, shortage = self._cause(content, content.free, match)
             return _Counts({cause: 1}, shortages={cause: shortage} if shortage else {})
         causes: Counter[str] = Counter()
-        partly: list[_Partly] = []
+        partly: list[_PartlyHeld] = []
         shortages: dict[str, Shortage] = {}
         inside = match.inside(len(content.children))
         for place, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
             counts = self.of(child, child_match)
             causes.update(counts.causes)
-            partly += [_Partly((place, *part.way), part.gangs, part.nodes) for part in counts.partly]
+            partly += [_PartlyHeld((place, *part.way), part.gangs, part.nodes) for part in counts.partly]
             for cause, shortage in counts.shortages.items():
                 shortages[cause] = max(shortage, shortages.get(cause, shortage))
         if content.level == self._reservable and content.has_name and content.gang and causes[FITS]:
             gangs = {host.gang for host in hosts(content) if host.gang}
-            partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
+            partly.append(_PartlyHeld((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
         return _Counts(dict(causes), tuple(partly), shortages)
 
     def _cause(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.alternatives import Alternative, alternatives, has_place
-from planner.explain.diagnosis import closest_of, culprit_of, tight_of
+from planner.explain.diagnosis import closest_of, culprit_of, shortfall_of
 from planner.explain.obstacles import node_counts
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer, LevelAttempt
@@ -165,7 +165,7 @@ def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[Lev
 
 def _ways(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:
     part, shortfall = culprit_of(problem, result)
-    return alternatives(problem, tight_of(part, shortfall), place_gang)
+    return alternatives(problem, shortfall_of(part, shortfall), place_gang)
 
 
 def _ways_ever(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:

@@ -109,7 +109,7 @@ def answer_in(
     annotations = {key: value for key, value in enforced.audit_annotations.items() if key != CHANGED}
     would = _annotations(enforced, plan)
     warnings = (
-        [*_would(enforced, plan, effects, tuple(policy_warnings)), *policy_warnings]
+        [*_enforce_warnings(enforced, plan, effects, tuple(policy_warnings)), *policy_warnings]
         if force.mode == "warn"
         else []
     )
@@ -127,7 +127,7 @@ def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str
     return {key: shortened(text, MAX_ANNOTATION) for key, text in would.items() if text}
 
 
-def _would(
+def _enforce_warnings(
     enforced: Response, plan: WorkloadPlan | None, effects: Iterable[Effect], policy_warnings: tuple[str, ...]
 ) -> Iterator[str]:
     """Yields a warning for each thing that `enforce` would do, the most serious first."""

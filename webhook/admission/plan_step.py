@@ -20,7 +20,7 @@ from webhook.admission.context import RequestContext
 from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
-from webhook.placement.hold import stands
+from webhook.placement.hold import has_bound_pod
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.pod_gang import has_stamped_template, is_of_gang, replay_for_pod
@@ -154,7 +154,7 @@ def _has_idle_place(snapshot: Snapshot, plan: WorkloadPlan) -> bool:
     Kueue admits a pod group as a whole: while one of its pods runs, its new pods get the same flavor. After
     Kueue has evicted all its pods, it may admit them in another flavor, that is, on other nodes.
     """
-    return all(placed.answer.replayed and not stands(snapshot, placed.group) for placed in plan.placed)
+    return all(placed.answer.replayed and not has_bound_pod(snapshot, placed.group) for placed in plan.placed)
 
 
 def _is_whole(workload: Workload) -> bool:

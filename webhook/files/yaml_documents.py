@@ -107,7 +107,7 @@ def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:
 _Loader.yaml_implicit_resolvers = _resolvers()
 
 
-def _wrong(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
+def _error_at(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
@@ -117,7 +117,7 @@ def _constructed(construct: Callable[..., _T], loader: Any, node: yaml.ScalarNod
     try:
         return construct(loader, node)
     except (ValueError, OverflowError, LookupError):
-        raise _wrong(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}") from None
+        raise _error_at(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}") from None
 
 
 def _boolean(loader: Any, node: yaml.ScalarNode) -> bool:
@@ -129,7 +129,7 @@ def _no_base_60(node: yaml.ScalarNode) -> None:
     server.
     """
     if ":" in node.value:
-        raise _wrong(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}")
+        raise _error_at(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}")
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
@@ -138,7 +138,7 @@ def _integer(loader: Any, node: yaml.ScalarNode) -> int:
     # numbers, so these count as too large.
     value: int = 2**64 if len(node.value) > 130 else _constructed(_Base.construct_yaml_int, loader, node)
     if not INT64_MIN <= value <= UINT64_MAX:
-        raise _wrong(node, f"{node.value[:24]} does not fit in 64 bits")
+        raise _error_at(node, f"{node.value[:24]} does not fit in 64 bits")
     return value
 
 
@@ -146,7 +146,7 @@ def _number(loader: Any, node: yaml.ScalarNode) -> float:
     _no_base_60(node)
     value: float = _constructed(_Base.construct_yaml_float, loader, node)
     if value != value or value in (float("inf"), float("-inf")):
-        raise _wrong(node, f"{node.value} is no number that JSON can hold; write it as text")
+        raise _error_at(node, f"{node.value} is no number that JSON can hold; write it as text")
     return value
 
 
@@ -156,10 +156,10 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
     seen: set[str] = set()
     for key_node, _ in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
-            raise _wrong(key_node, "a key must be text")
+            raise _error_at(key_node, "a key must be text")
         if key_node.tag != _TAG + "merge":
             if key_node.value in seen:
-                raise _wrong(key_node, f"key {key_node.value[:60]!r} stands twice")
+                raise _error_at(key_node, f"key {key_node.value[:60]!r} stands twice")
             seen.add(key_node.value)
     loader.flatten_mapping(node)
     for key_node, value_node in node.value:
@@ -173,7 +173,7 @@ def _name(loader: Any, key_node: yaml.Node) -> str:
 
 
 def _foreign(loader: Any, node: yaml.Node) -> None:
-    raise _wrong(node, f"tag !!{node.tag.removeprefix(_TAG)} is nothing that JSON can hold")
+    raise _error_at(node, f"tag !!{node.tag.removeprefix(_TAG)} is nothing that JSON can hold")
 
 
 _Loader.add_constructor(_TAG + "bool", _boolean)
@@ -189,7 +189,7 @@ _Loader.add_constructor(_TAG + "map", _mapping)
 
 
 def _unknown(loader: Any, node: yaml.Node) -> None:
-    raise _wrong(node, f"the tag {node.tag[:60]!r} is not supported")
+    raise _error_at(node, f"the tag {node.tag[:60]!r} is not supported")
 
 
 _Loader.add_constructor(None, _unknown)
@@ -245,7 +245,7 @@ def _marked(text: str, max_depth: int, max_values: int) -> Iterator[MarkedDocume
                 marks: dict[Path, Mark] = {}
                 for path, place in _nodes(loader, node, ()):
                     if len(marks) >= max_values or len(path) > max_depth:
-                        raise _wrong(place, "nested too deeply, or too many values")
+                        raise _error_at(place, "nested too deeply, or too many values")
                     marks[path] = _mark_of(place, rows)
                 yield MarkedDocument(value, marks)
     finally:
@@ -302,7 +302,7 @@ def _check(text: bytes) -> None:
         elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
             if depth > DEPTH_LIMIT:
-                raise _past(f"nested deeper than {DEPTH_LIMIT} levels", event)
+                raise _limit_error(f"nested deeper than {DEPTH_LIMIT} levels", event)
             sizes.append(1)
             open_anchors.append(event.anchor)
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
@@ -316,10 +316,10 @@ def _check(text: bytes) -> None:
         elif isinstance(event, yaml.ScalarEvent):
             sizes[-1] += 1
         if sizes and sizes[-1] > NODES_LIMIT and anchors:
-            raise _past(f"its aliases unfold to more than {NODES_LIMIT} values", event)
+            raise _limit_error(f"its aliases unfold to more than {NODES_LIMIT} values", event)
 
 
-def _past(problem: str, event: yaml.Event) -> yaml.constructor.ConstructorError:
+def _limit_error(problem: str, event: yaml.Event) -> yaml.constructor.ConstructorError:
     mark: Any = event.start_mark
     return yaml.constructor.ConstructorError(None, None, problem, mark)
 

@@ -96,11 +96,11 @@ def differences(entry: JournalEntry, now: Answered) -> Iterator[Result]:
         message = f"was refused: {was.message}"
         yield replace(blank, policy=was.policy or "input", rule="NewlyAdmitted", message=message)
     elif was.whole and was.allowed:
-        yield from _placed(blank, was, now)
-        yield from _changed(blank, was, now)
+        yield from _place_differences(blank, was, now)
+        yield from _change_differences(blank, was, now)
 
 
-def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
+def _place_differences(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
     """Yields a result for each gang in both answers that has another decision or place."""
     for gang in (name for name in was.gangs if name in now.gangs):
         before, place_before, _ = was.gangs[gang]
@@ -118,7 +118,7 @@ def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
             yield replace(blank, source="plan", rule=rule, message=message)
 
 
-def _changed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
+def _change_differences(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
     """Yields a result for each policy that now sets other fields, or sets a field to another value."""
     for policy in dict.fromkeys((*was.changes, *now.changes)):
         words, fields = changes_differ(was.changes.get(policy, {}), now.changes.get(policy, {}))

@@ -57,7 +57,7 @@ class Replay:
     """
     _early: set[str] = field(default_factory=set)
     """The ids of reservations that end earlier in the replay than recorded."""
-    _over: dict[str, str] = field(default_factory=dict)
+    _ended_gangs: dict[str, str] = field(default_factory=dict)
     """The gangs of reservations that have ended in the replay, but not in the record, by reservation id.
     Recorded calls for these gangs must not start them again.
     """
@@ -89,11 +89,11 @@ class Replay:
             if due > moment:
                 break
             ended = [held for held in self._book() if held.expires == due]
-            self._over |= {held.id: held.gang for held in ended if held.id in self._early}
+            self._ended_gangs |= {held.id: held.gang for held in ended if held.id in self._early}
             self._give_back(ended, due)
         for name in gone:
             self._ended(name, moment)
-        self._give_back(self._of(set(gone) - self._lengths.keys()), moment)
+        self._give_back(self._with_ids(set(gone) - self._lengths.keys()), moment)
 
     def _ends(self) -> Iterator[float]:
         return (held.expires for held in self._book() if held.expires is not None)
@@ -115,13 +115,13 @@ class Replay:
             self._lengths[name] = moment - since
         elif begun is not None and begun > since:
             self._lengths[name] = moment - since
-            for held in self._of({name}):
+            for held in self._with_ids({name}):
                 self._hold(replace(held, expires=begun + moment - since), moment)
 
     def _forget(self, name: str) -> None:
         """Removes the notes about a reservation that has ended in the record too."""
         self._early.discard(name)
-        self._over.pop(name, None)
+        self._ended_gangs.pop(name, None)
 
     def _end_of(self, name: str, begun: float) -> float | None:
         """Returns when a gang ends that starts at `begun`, earlier than recorded; None if the replay has
@@ -198,15 +198,15 @@ class Replay:
         Reservations are claimed immediately if the object is known to be stored.
         """
         for step in decision.steps:
-            if isinstance(step, Wish) and step.reservation.id not in self._over:
+            if isinstance(step, Wish) and step.reservation.id not in self._ended_gangs:
                 held = hold_of(step.reservation, entry.time)
                 held = replace(held, expires=None, state="claimed") if entry.stored else held
                 self._hold(held, entry.time)
             elif isinstance(step, ReservationRelease):
-                self._give_back(self._of({step.reservation}), entry.time)
+                self._give_back(self._with_ids({step.reservation}), entry.time)
         for placed in decision.plan.placed if decision.plan is not None else ():
             name = placed.answer.gang
-            if reservation_id(name) in self._over:
+            if reservation_id(name) in self._ended_gangs:
                 continue
             if placed.answer.decision == "queued":
                 self.waiting.setdefault(name, WaitingGang(placed.asked, entry.time))
@@ -222,7 +222,7 @@ class Replay:
         metadata = (request.object or {}).get("metadata") or {}
         own = set(gangs_of(request, (held.gang for held in self._book() if held.state == "held")))
         claimed = {*claims, *map(reservation_id, own)}
-        for held in self._of(claimed):
+        for held in self._with_ids(claimed):
             if held.state == "held":
                 uid, ends = str(metadata.get("uid") or ""), self._end_of(held.id, held.created)
                 self._hold(replace(held, expires=ends, state="claimed", owner_uid=uid), now)
@@ -242,11 +242,11 @@ class Replay:
         steps = releasing(request, self.snapshot)
         ended = {step.reservation for step in steps if isinstance(step, ReservationRelease)}
         ended -= self._lengths.keys()
-        gone = {*ended, *map(reservation_id, gangs_of(request, self._over.values()))}
+        gone = {*ended, *map(reservation_id, gangs_of(request, self._ended_gangs.values()))}
         for name in gone:
             self._since.pop(name, None)
             self._forget(name)
-        self._give_back(self._of(ended), now)
+        self._give_back(self._with_ids(ended), now)
 
-    def _of(self, names: Collection[str]) -> list[Reservation]:
+    def _with_ids(self, names: Collection[str]) -> list[Reservation]:
         return [held for held in self._book() if held.id in names]

@@ -27,13 +27,13 @@ def without_secrets(value: Any) -> Any:
         return value
     holds = value.get("kind") in ("Secret", "ConfigMap")
     return {
-        key: _inside(key, inner)
+        key: _field_value(key, inner)
         for key, inner in value.items()
         if key not in _ANNOTATIONS and key != "managedFields" and not (holds and key in _VALUES)
     }
 
 
-def _inside(key: str, value: Any) -> Any:
+def _field_value(key: str, value: Any) -> Any:
     if key in _ENVIRONMENTS and isinstance(value, list):
         return [_variable(item) for item in value]
     if key in _ENVIRONMENTS and isinstance(value, Mapping):

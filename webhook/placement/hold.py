@@ -33,7 +33,7 @@ def is_used(snapshot: Snapshot, reservation: Reservation) -> bool:
     return _is_carried(snapshot, reservation.gang, wants_devices)
 
 
-def stands(snapshot: Snapshot, group: PodGroup) -> bool:
+def has_bound_pod(snapshot: Snapshot, group: PodGroup) -> bool:
     """Returns whether a pod is bound that would use the gang's reservation (see `is_used`), even if the
     snapshot has no reservation of the gang."""
     shapes = [pod_set.shape for pod_set in group.pod_sets]

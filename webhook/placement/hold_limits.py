@@ -103,7 +103,9 @@ def within_limits(
             return replace(smaller, warnings=(*smaller.warnings, note)), held
         smallest = held or wanted
     if alone := _over_alone(snapshot, smallest, limits):
-        message = f"{alone} by itself. It cannot run while that is so, whichever gangs end: {_ways(smallest)}"
+        message = (
+            f"{alone} by itself. It cannot run while that is so, whichever gangs end: {_remedies(smallest)}"
+        )
     else:
         message = f"{why}. It waits until gangs of its namespace have ended"
     queued = Answer(group.name, "queued", reason=HOLD_LIMIT, message=message, warnings=answer.warnings)
@@ -131,7 +133,7 @@ def _over_alone(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> 
     )
 
 
-def _ways(held: Reservation) -> str:
+def _remedies(held: Reservation) -> str:
     """Returns text that says what would work for a gang that exceeds its namespace's limit alone."""
     less = "hold only what it uses (bayplan.dev/reserve: nodes), " if held.mode == "domain" else ""
     return f"{less}ask for fewer GPUs, or have the limit raised; it waits for that"

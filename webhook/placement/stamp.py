@@ -202,14 +202,14 @@ def _opened(obj: Mapping[str, Any], templates: Iterable[Template]) -> Json:
     own: dict[Path, Any] = {(): opened}
     for template in templates:
         poll("reading")
-        for place in _ways((*template.path, "spec")):
+        for place in _prefixes((*template.path, "spec")):
             holder = own[place[:-1]]
             if place not in own:
                 own[place] = holder[place[-1]] = copy.copy(holder[place[-1]])
     return opened
 
 
-def _ways(path: Path) -> Iterator[Path]:
+def _prefixes(path: Path) -> Iterator[Path]:
     """Yields the prefixes of a path, the shortest first and the path itself last."""
     return (path[:length] for length in range(1, len(path) + 1))
 

@@ -1,7 +1,7 @@
 """The values of the CEL variable `cluster` about hardware and limits. Plain JSON.
 
-- `numa`: for every node: labels, taints, allocatable, `policy` and `scope` of the Topology Manager ("none"
-  without one), and NUMA `zones`; empty if no node has a NodeResourceTopology or is known to align pods
+- `numa`: for every node: labels, taints, allocatable, the Topology Manager's `policy` ("none" if it refuses
+  no pod) and `scope`, and NUMA `zones`; empty if no node has a NodeResourceTopology or refuses pods
 - `claims`: what ResourceClaims and ResourceClaimTemplates request, and the template of each ComputeDomain, by
   NAMESPACE/NAME
 - `cliques`: by node name, the clique of nodes on multi-node NVLink (`<ClusterUUID>.<CliqueID>`, a label of
@@ -80,13 +80,15 @@ def _limits(snapshot: Snapshot) -> dict[str, dict[str, list[dict[str, object]]]]
                 "min": bound.minimum,
                 "max": bound.maximum,
             }
-            _of(by_namespace, key)["ranges"].append(entry)
+            _limits_of(by_namespace, key)["ranges"].append(entry)
     for key, quota in snapshot.base.quotas.items():
-        _of(by_namespace, key)["quotas"].append({"name": quota.name, "hard": quota.hard, "left": quota.left})
+        _limits_of(by_namespace, key)["quotas"].append(
+            {"name": quota.name, "hard": quota.hard, "left": quota.left}
+        )
     return by_namespace
 
 
-def _of(
+def _limits_of(
     by_namespace: dict[str, dict[str, list[dict[str, object]]]], key: str
 ) -> dict[str, list[dict[str, object]]]:
     return by_namespace.setdefault(key.split("/")[0], {"ranges": [], "quotas": []})

@@ -128,10 +128,10 @@ class Parameters:
         emptied = [self.emptied] if self.emptied else []
         if not namespaces:  # without a cluster, no namespaces are known
             return [*emptied, *self.misspelt]
-        odd = (self._odd(name, namespaces.get(name)) for name in sorted(self.texts.scoped))
+        odd = (self._warning_of(name, namespaces.get(name)) for name in sorted(self.texts.scoped))
         return [*emptied, *self.misspelt, *islice(filter(None, odd), MOST_TOLD)]
 
-    def _odd(self, name: str, namespace: Json | None) -> str:
+    def _warning_of(self, name: str, namespace: Json | None) -> str:
         own = self.texts.scoped[name]
         if namespace is None:
             return f"namespace.{name}.{min(own)}: there is no namespace {name}"
