@@ -192,6 +192,8 @@ class _SeveralClassesFit:
         if not any(takes_devices(available_devices, shape) for shape in self._shapes):
             available_devices = None
         nvlink_size = host.nvlink_size if any(shape.nvlink_group for shape in self._shapes) else 0
+        if not (self._claiming or self._sharing or available_devices or nvlink_size):
+            amounts = self._useful(free)
         gpus, numa_state = host.gpus if self._sharing else None, host.numa_state
         key = (amounts, allowed, gpus, numa_state, available_devices, nvlink_size)
         largest = self._memo.get(key)
@@ -201,6 +203,20 @@ class _SeveralClassesFit:
                 offered, allowed, gpus, numa_state, available_devices, nvlink_size
             )
         return largest
+
+    def _useful(self, free: Resources) -> tuple[int, ...]:
+        """Returns the free amounts, each at most what the pods of all classes could use of it together.
+
+        With 4 free GPUs, a pod of 4 GPUs and 1 core and one of 1 GPU and 9 cores use at most 1 + 4 * 9 = 37
+        cores, so nodes with 50 and 63 free cores share an entry of the memo.
+        """
+        used = dict.fromkeys(self._resources, 0)
+        for request, room in zip(self._requests, self._caps, strict=True):
+            for name, need in request.items():
+                room = min(room, free.get(name, 0) // need)
+            for name, need in request.items():
+                used[name] += room * need
+        return tuple([min(free.get(name, 0), amount) for name, amount in used.items()])
 
     def _search(
         self,

@@ -125,7 +125,7 @@ class DomainRanking:
         """Lowers the cost limit of the level after a domain with this cost was found: a domain above the
         limit cannot be the best, even if it opens no pristine domain around it."""
         weights = self.packing.weights
-        around = sum(weights.opened[: max(level, 0)]) + weights.unheld
+        around = sum(weights.opened[: max(level, 0)]) + weights.unheld * (weights.reservable < level)
         self._ceilings[level] = min(cost + around, self._ceilings.get(level, cost + around))
 
     def _dearer(self, capacity: DomainCapacity, match: EligibilityMap, cost: int) -> bool:

@@ -4,6 +4,7 @@ Words of this package: a *mixture* is a number of pods of each class. A *directi
 class; *pooled* classes are counted only by their total weight in a few directions (`packing.pooled_classes`).
 
 - `several_classes`: every mixture of classes on every host; if these are too many, pooled classes
+- `remaining_costs`: which mixtures cost too much, by the pool of the domains that are still to come
 - `host_assignment`: whether the gang fits on chosen hosts, and which pods each host gets
 - `equivalent_classes`: classes of which every node takes equal numbers are searched as one
 - `class_by_class`: one class after another, if the search of all ended without a placement

@@ -17,24 +17,32 @@ used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from math import prod
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.host_assignment import ChosenDomain, HostAssignment, PodsByHost
+from planner.search.mixtures.remaining_costs import AllowedCosts, MixtureWeights
 from planner.search.objective import Weights
 from planner.search.packing.capacity_classes import CapacityClass, CapacityClasses, Exclusivity
 from planner.search.packing.domain_packing import DomainPacking
 from planner.search.packing.frontier import FrontierSearch
-from planner.search.packing.pod_counts import PodCount
+from planner.search.packing.pod_counts import CostBySum, PodCount
 from planner.search.packing.pooled_classes import Direction, PooledClasses, directions, weight
 from planner.search.result import PodsByNode
 
 _FIRST = 150_000
 """Sums of mixtures that a piece of work tries before it switches to pools: a twentieth of a plan's budget,
 enough to finish most mixtures."""
+
+
+_MAX_MIXTURES = 2_000
+"""Goals of more mixtures go to the pools at once: 40 pods of one class and 80 of another have 41 * 81, and a
+block of eight racks adds up half of them for each option of a rack."""
 
 
 _FINE = 1 << 20
@@ -68,6 +76,15 @@ class _PooledPacking(DomainPacking):
         if cost is None or (ceiling is not None and cost > ceiling):
             return None
         return cost, self._chosen(class_id, self.classes.goal(goal), cost)
+
+    def sums_within(
+        self, class_id: int, goal: PodCount, cost: int, children: Sequence[int]
+    ) -> list[CostBySum]:
+        """Returns what the first 0, 1, … of a domain's children hold on the way to a goal at this cost."""
+        domain_class = self.classes.domain_classes[class_id]
+        assert domain_class is not None, "a host has no children"
+        limit = self._limit(class_id, goal, cost)
+        return self._stages_to_goal(children, limit, domain_class.level + 1, cost).stages
 
     def _chosen(self, class_id: int, target: PodCount, cost: int) -> ChosenDomain:
         domain_class = self.classes.domain_classes[class_id]
@@ -123,13 +140,17 @@ class SeveralClassesPacking(DomainPacking):
         self._along: dict[tuple[Direction, ...], tuple[Direction, ...]] = {}
         self._scales: dict[tuple[Direction, ...], PooledClasses] = {}
         self._spread: dict[tuple[int, PodCount], PodsByHost] = {}
+        self._pools_first: set[PodCount] = set()
+        self._tight: Direction | None = None
         self._undecided: set[tuple[int, PodCount]] = set()
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         if self._beam or (class_id, goal) in self._undecided or self.classes.domain_classes[class_id] is None:
             return super()._min_cost(class_id, goal, ceiling)
-        with suppress(BudgetEnded), self._work.trial(_FIRST):
-            return super()._min_cost(class_id, goal, ceiling)
+        if goal not in self._pools_first and prod(n + 1 for n in self.counts.each(goal)) <= _MAX_MIXTURES:
+            with suppress(BudgetEnded), self._work.trial(_FIRST):
+                return super()._min_cost(class_id, goal, ceiling)
+            self._pools_first.add(goal)  # the next block would need as many sums
         try:
             return self._min_cost_pooled(class_id, goal, ceiling)
         except BudgetEnded:
@@ -152,7 +173,11 @@ class SeveralClassesPacking(DomainPacking):
             cost, chosen = cheapest
             pods_by_host = assignment.pods_by_host(chosen, goal)
             if pods_by_host is not None:
-                self._spread[class_id, goal], self._along[among] = pods_by_host, tuple(along)
+                # The last direction alone is often enough: 240 GPUs in all where 40 whole nodes were not.
+                # If it once was not, the others are asked for again from the start.
+                remembered = along if among in self._along else along[-1:]
+                self._spread[class_id, goal], self._along[among] = pods_by_host, tuple(remembered)
+                self._tight = along[-1]
                 return cost
             lacking = [
                 direction
@@ -204,6 +229,29 @@ class SeveralClassesPacking(DomainPacking):
         with suppress(BudgetEnded):
             return super()._covered(capacity, match, target, cost)
         return self._as_dealt(capacity, match, pods_by_host)
+
+    def _reached(
+        self, class_id: int, domain_class: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
+    ) -> FrontierSearch:
+        """See `DomainPacking`. Once pools have decided a cost, mixtures too dear for the rest are dropped.
+
+        Of the hosts in a rack there are few mixtures, and the pool would take longer than it saves.
+        """
+        if self._tight is None or self.classes.domain_classes[children[0]] is None:
+            return super()._reached(class_id, domain_class, target, cost, children)
+        pool, level = self._pool((self._tight,)), domain_class.level + 1
+        goal, weights = pool.classes.goal(target), MixtureWeights(self._tight, self.counts)
+        limit = self._limit(class_id, target, cost)
+        offers = self._offers(children, limit, level, 0)
+        _, *ahead = reversed(pool.sums_within(class_id, goal, cost, children[::-1]))
+        stages: list[CostBySum] = [{self.counts.zero: 0}]
+        for options, rest in zip(offers, ahead, strict=True):
+            allowed = AllowedCosts(weights, rest, goal, cost)
+            self._work.budget.spend(2 * len(stages[-1]) * (len(options) + 1))
+            stage = self.counts.sums(stages[-1], options, target, allowed)
+            stage = {counts: paid for counts, paid in stage.items() if paid <= allowed[counts]}
+            stages.append(self._sums.narrowed(stage, allowed))
+        return FrontierSearch(limit, offers, stages)
 
     def _as_dealt(
         self, capacity: DomainCapacity, match: EligibilityMap, pods_by_host: PodsByHost

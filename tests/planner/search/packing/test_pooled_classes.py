@@ -12,10 +12,13 @@ from planner.model.resolved import resolved_group
 from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.planning.plan import plan
 from planner.request.topology_request import topology_request
+from planner.search.mixtures.remaining_costs import AllowedCosts, MixtureWeights
 from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.packing.bounds import fewest
 from planner.search.packing.domain_packing import DomainPacking
+from planner.search.packing.pod_counts import MultiClassCounts
 from planner.search.packing.pooled_classes import NestedCounts, weight
+from planner.search.packing.work_pieces import WorkPieces
 from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, shape
 
@@ -90,6 +93,38 @@ def test_pooled_the_least_cost_is_the_same(seed):
     sets = [pod_set(random.randint(3, 9), shape(gpu=gpu, cpu=9), name=f"g{gpu}") for gpu in sizes]
     every, pooled, content, match = searches(hall(2, 3, 4, half_used(seed)), gang(*sets))
     assert pooled.cost(content, match) == every.cost(content, match)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_mixtures_that_pools_call_too_dear_are_in_no_placement(seed):
+    """What is placed once a pool has told the cost is what every mixture gives, ties included."""
+    random = Random(seed)
+    sizes = random.sample((0, 1, 2, 4), random.choice((2, 3)))
+    sets = [pod_set(random.randint(3, 9), shape(gpu=gpu, cpu=9), name=f"g{gpu}") for gpu in sizes]
+    every, pooled, content, match = searches(hall(2, 3, 4, half_used(seed)), gang(*sets))
+    assert every.cost(content, match) is not None
+    assert pooled.place(content, match) == every.place(content, match)
+
+
+def test_a_mixture_may_cost_what_the_pool_of_the_rest_leaves():
+    """The example of `remaining_costs`: 24 GPUs at 206, of which the racks to come hold 12, 16 or 24."""
+    counts = MultiClassCounts((6, 12))
+    weights = MixtureWeights((4, 1), counts)
+    allowed = AllowedCosts(weights, {12: 103, 16: 104, 24: 205}, 24, 206)
+    mixtures = [(3, 0), (2, 4), (1, 4), (2, 2), (0, 0)]
+    assert [allowed[counts.pack(mixture)] for mixture in mixtures] == [103, 103, 102, 102, 1]
+    assert AllowedCosts(weights, {8: 101}, 24, 206)[counts.pack((3, 3))] < 0
+
+
+def test_the_next_block_does_not_try_the_mixtures_that_were_too_many(monkeypatch):
+    """Trials cost time in each of 64 blocks: once one did not suffice, pools come first."""
+    tried = []
+    trial = WorkPieces.trial
+    monkeypatch.setattr(WorkPieces, "trial", lambda self, work: tried.append(work) or trial(self, work))
+    monkeypatch.setattr("planner.search.mixtures.several_classes._FIRST", 20)
+    sets = [pod_set(4, shape(gpu=4), name="prefill"), pod_set(8, shape(gpu=1, cpu=9), name="decode")]
+    answer = plan(hall(3, 3, 4, half_used(2)), gang(*sets, required="block"))
+    assert (answer.decision, tried) == ("admitted", [20])
 
 
 @pytest.mark.parametrize("seed", range(28, 36))

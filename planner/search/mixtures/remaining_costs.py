@@ -1,0 +1,50 @@
+"""The highest allowed cost of a mixture, by the pool of the domains that are still to come.
+
+    three racks, the gang needs 24 GPUs, and its least cost is known: 206
+    pool of the racks after r1:   12 GPUs cost 103, 16 GPUs cost 104, 24 GPUs cost 205
+    r1 holds a mixture of 12 GPUs at 103:   12 GPUs remain, 103 + 103 = 206, it may be part of the placement
+    r1 holds a mixture of  8 GPUs at 102:   16 GPUs remain, 102 + 104 = 206, it may be too
+    r1 holds a mixture of 10 GPUs at 103:   14 GPUs remain, 103 + 104 = 207, it is dropped
+
+A pool (`packing.pooled_classes`) costs no more than any mixture of the same weight. So whatever is dropped is
+in no placement of the least cost, and the placement that is read from the sums stays the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from planner.search.packing.pod_counts import CostBySum, CountAlgebra, PodCount
+from planner.search.packing.pooled_classes import Direction, weight
+
+
+class MixtureWeights(dict[PodCount, int]):
+    """The weight of mixtures in a direction, each computed on first use."""
+
+    def __init__(self, direction: Direction, counts: CountAlgebra) -> None:
+        super().__init__()
+        self._direction, self._counts = direction, counts
+
+    def __missing__(self, counts: PodCount) -> int:
+        pooled = self[counts] = weight(self._direction, self._counts.each(counts))
+        return pooled
+
+
+class AllowedCosts(dict[PodCount, int]):
+    """The highest cost of each sum from which a placement of the given cost is possible; below zero if none
+    is.
+
+    `ahead`: what the domains still to come hold of the pool, with the least cost; no sum costs as much as a
+    larger one.
+    """
+
+    def __init__(self, weights: MixtureWeights, ahead: CostBySum, goal: int, cost: int) -> None:
+        super().__init__()
+        self._weights, self._goal, self._cost = weights, goal, cost
+        self._held = sorted(ahead)
+        self._costs = [ahead[held] for held in self._held]
+
+    def __missing__(self, counts: PodCount) -> int:
+        place = bisect_left(self._held, self._goal - self._weights[counts])
+        allowed = self[counts] = self._cost - self._costs[place] if place < len(self._held) else -1
+        return allowed
