@@ -47,7 +47,7 @@ def kustomized(folder: Path) -> list[Json]:
 
 
 def by_identity(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
-    """The objects by kind, namespace and name, of which none stands twice."""
+    """The objects by kind, namespace and name, of which none occurs twice."""
     rows = {
         (body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]): body
         for body in objects

@@ -159,7 +159,7 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
             raise _error_at(key_node, "a key must be text")
         if key_node.tag != _TAG + "merge":
             if key_node.value in seen:
-                raise _error_at(key_node, f"key {key_node.value[:60]!r} stands twice")
+                raise _error_at(key_node, f"key {key_node.value[:60]!r} occurs twice")
             seen.add(key_node.value)
     loader.flatten_mapping(node)
     for key_node, value_node in node.value:

@@ -80,7 +80,7 @@ def _levels(spec: Mapping[str, object], where: Where) -> tuple[tuple[str, ...], 
         if not key:
             raise InputError("a level names its node label", place)
         if key in levels:
-            raise InputError(f"{key} stands twice; each level once, coarse to fine", place)
+            raise InputError(f"{key} occurs twice; each level once, coarse to fine", place)
         if levels and levels[-1] == HOSTNAME:
             raise InputError(f"{key} comes after {HOSTNAME}, which can only be last", place)
         levels.append(key)

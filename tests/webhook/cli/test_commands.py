@@ -130,7 +130,7 @@ def test_explain_shows_each_level_that_was_tried(run: Run) -> None:
         ("kind: [", "no YAML"),
         ("- a list", "no Kubernetes object"),
         ("kind: Job", "has no apiVersion"),
-        ("a: 1\na: 2", "'a' stands twice"),
+        ("a: 1\na: 2", "'a' occurs twice"),
         ("", "no object in it"),
         ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: -1}", "spec.parallelism"),
         ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: 7}", "spec.template"),
@@ -291,7 +291,7 @@ def test_two_objects_of_one_name_are_bad_input(run: Run) -> None:
     """They would be one gang, and one of them would be lost."""
     status, _, err = run("plan", "-c", SUPERPOD, "-f", JOB, JOB)
     assert status == 2
-    assert "stands twice" in err
+    assert "occurs twice" in err
 
 
 def test_two_objects_that_are_yet_to_be_named_are_two_gangs(run: Run, tmp_path: Path) -> None:

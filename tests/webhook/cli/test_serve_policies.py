@@ -72,5 +72,5 @@ async def test_a_policy_with_the_name_of_a_shipped_one_stops_the_start(tmp_path:
     )
     _, errors = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 2
-    assert "stands twice; the first is in policies/guaranteed-qos/policy.yaml" in errors.decode()
+    assert "occurs twice; the first is in policies/guaranteed-qos/policy.yaml" in errors.decode()
     assert "Traceback" not in errors.decode()

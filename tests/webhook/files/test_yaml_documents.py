@@ -39,7 +39,7 @@ def test_values_are_read_as_kubernetes_reads_them(text: str, value: object) -> N
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{a: 1, a: 2}", "'a' stands twice"),
+        ("{a: 1, a: 2}", "'a' occurs twice"),
         ("a: 99999999999999999999999", "does not fit in 64 bits"),
         ("a: .inf", "no number that JSON can hold"),
         ("a: " + "9" * 5000, "does not fit in 64 bits"),

@@ -92,7 +92,7 @@ def run_kai(args: argparse.Namespace) -> int:
     """
     queues = dict(args.queue or [("default-queue", None)])
     if len(queues) < len(args.queue or queues):
-        raise InputError("a name stands twice", Where("--queue"))
+        raise InputError("a name occurs twice", Where("--queue"))
 
     def objects(nodes: list[Node], proposals: tuple[Proposal, ...]) -> Iterable[Proposed]:
         return kai_objects(proposals, queues, nodes)

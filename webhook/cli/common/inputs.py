@@ -155,7 +155,7 @@ def once(documents: list[Document]) -> list[Document]:
         key = (group, value["kind"], str(metadata.get("namespace") or "default"), str(metadata["name"]))
         if key in seen:
             where = Where(document.file, "/".join((key[2], key[1], key[3])), "metadata.name")
-            raise InputError(f"stands twice, first in {seen[key]}", where)
+            raise InputError(f"occurs twice, first in {seen[key]}", where)
         seen[key] = document.file
     return documents
 

@@ -16,7 +16,7 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.controller.scheduler_words import left_unbound
 from webhook.kube.controller.world import World
 from webhook.kube.state.gathering import Gang
-from webhook.placement.hold import is_used, stands
+from webhook.placement.hold import has_bound_pod, is_used
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
     when the gang starts.
     """
     at_gates = all(pod.selection is not None and (pod.gated or pod.awaits_kueue) for pod in gang.pods)
-    return bool(gang.pods) and at_gates and not stands(snapshot, gang.group)
+    return bool(gang.pods) and at_gates and not has_bound_pod(snapshot, gang.group)
 
 
 def unused(world: World) -> dict[str, float]:
@@ -92,7 +92,7 @@ def unused(world: World) -> dict[str, float]:
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
     since = {held.gang: held.created for held in claimed if not is_used(world.snapshot, held)}
     bereft_gangs = (gang for gang in gangs.values() if is_bereft(gang, world.snapshot))
-    since |= {gang.name: 0.0 for gang in bereft_gangs if not stands(world.snapshot, gang.group)}
+    since |= {gang.name: 0.0 for gang in bereft_gangs if not has_bound_pod(world.snapshot, gang.group)}
     for name, held_since in since.items():
         pods = gangs[name].pods if name in gangs else ()
         all_left = len(left_unbound(pods, world.now)) == len(pods) > 0

@@ -162,7 +162,7 @@ def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
     for document in documents:
         first = seen.setdefault(_identity(document), document)
         if first is not document:
-            problems.append(document.problem((), f"stands twice; the first is in {first.file}"))
+            problems.append(document.problem((), f"occurs twice; the first is in {first.file}"))
 
 
 def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> list[PolicyDocument]:

@@ -207,7 +207,7 @@ def _read_variables(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedEx
 
 def _unique(row: Fields, field: str, name: str, others: list[str]) -> None:
     if name in others:
-        row.wrong(f"{name} stands twice", field)
+        row.wrong(f"{name} occurs twice", field)
 
 
 def _read_mutating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, Any]) -> MutatingPolicy:
@@ -306,7 +306,7 @@ def _read_param_ref(fields: Fields | None) -> ParamRef | None:
 def _read_actions(spec: Fields) -> tuple[Action, ...]:
     actions = spec.texts("validationActions", ("Deny", "Warn", "Audit"), required=": Deny, Warn or Audit")
     if len(set(actions)) < len(actions):
-        spec.wrong("an action stands twice", "validationActions")
+        spec.wrong("an action occurs twice", "validationActions")
     if {"Deny", "Warn"} <= set(actions):
         spec.wrong("Deny and Warn do not go together: a denial is shown anyway", "validationActions")
     return cast("tuple[Action, ...]", actions)

@@ -58,5 +58,5 @@ def test_each_slip_is_told_with_its_field(change: Callable[[Json], Any], expecte
 
 def test_one_that_stands_twice_is_told() -> None:
     """By its name."""
-    with pytest.raises(PolicyError, match="stands twice"):
+    with pytest.raises(PolicyError, match="occurs twice"):
         load([("p.yaml", yaml.safe_dump_all([POLICY, exemption("validate"), exemption("validate")]))])

@@ -114,7 +114,7 @@ def test_what_is_read_is_what_was_written() -> None:
         (lambda d: d["spec"].update(reinvocationPolicy="Always"), "must be one of Never, IfNeeded"),
         (lambda d: d["spec"].update(variables={"a": "1"}), "spec.variables: must be a list"),
         (lambda d: d["spec"]["variables"].append("x"), "spec.variables[1]: must be a map"),
-        (lambda d: d["spec"]["variables"].append(d["spec"]["variables"][0]), "v stands twice"),
+        (lambda d: d["spec"]["variables"].append(d["spec"]["variables"][0]), "v occurs twice"),
         (lambda d: d["spec"]["variables"][0].update(name="a-b"), "must be an identifier"),
         (lambda d: d["spec"]["matchConditions"][0].pop("expression"), "expression is required"),
         (lambda d: d["spec"]["matchConditions"][0].update(expression="1"), "must give bool, gives int"),
@@ -172,7 +172,7 @@ def test_each_slip_is_told_with_its_field(change: Callable[[Json], Any], expecte
         (lambda d: d["spec"].pop("policyName"), "policyName is required"),
         (lambda d: d["spec"].update(policyName="other"), "no ValidatingAdmissionPolicy of this name"),
         (lambda d: d["spec"].update(validationActions=["Deny", "Warn"]), "Deny and Warn do not go together"),
-        (lambda d: d["spec"].update(validationActions=["Audit", "Audit"]), "stands twice"),
+        (lambda d: d["spec"].update(validationActions=["Audit", "Audit"]), "occurs twice"),
         (lambda d: d["spec"].pop("validationActions"), "validationActions is required"),
         (lambda d: d["spec"].update(paramRef={"name": "a"}), "the policy has no paramKind"),
         (
@@ -327,7 +327,7 @@ def test_all_problems_of_all_files_are_told_at_once() -> None:
 def test_the_same_policy_twice_is_an_error_that_names_the_other_file() -> None:
     """In whichever group and file it stands."""
     first, second = yaml.safe_dump(FULL_VALIDATING), yaml.safe_dump({**FULL_VALIDATING, "apiVersion": OURS})
-    with pytest.raises(PolicyError, match=r"b\.yaml:1:1: .*stands twice; the first is in a\.yaml"):
+    with pytest.raises(PolicyError, match=r"b\.yaml:1:1: .*occurs twice; the first is in a\.yaml"):
         load([("a.yaml", first), ("b.yaml", second)])
 
 
@@ -371,7 +371,7 @@ def test_a_variable_that_is_picked_at_run_time_counts_as_any_of_them() -> None:
     ("text", "expected"),
     [
         ("a: [", "p.yaml:2:1: not YAML"),
-        ("a: 1\na: 2\n", "p.yaml:2:1: not YAML: key 'a' stands twice"),
+        ("a: 1\na: 2\n", "p.yaml:2:1: not YAML: key 'a' occurs twice"),
         ("? [1]\n: 2\n", "a key must be text"),
         ("!!python/object/apply:os.system [ls]", "p.yaml:1:1"),
         ("a: !foo b", "the tag '!foo' is not supported"),
