@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,10 +83,17 @@ class JournalWriter:
             self.dropped.inc()
 
     def close(self) -> None:
-        """Writes the rest of the queue, for up to `STOP_SECONDS`, stops the thread, and closes the file."""
+        """Writes the rest of the queue, for up to `STOP_SECONDS`, stops the thread, and closes the file.
+
+        If the disk hangs, the thread stays behind with the file: closing it would wait for the same disk.
+        """
         if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join(STOP_SECONDS)
+            end = time.monotonic() + STOP_SECONDS
+            with suppress(queue.Full):
+                self._queue.put(None, timeout=STOP_SECONDS)
+            self._thread.join(max(0.0, end - time.monotonic()))
+            if self._thread.is_alive():
+                return
         if self._file is not None:
             self._file.close()
 

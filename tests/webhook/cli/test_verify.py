@@ -52,6 +52,24 @@ def test_a_measurement_of_another_number_of_gpus_is_refused(tmp_path: Path, caps
     assert "is of 15 GPUs, and research/Job/train has 16" in capsys.readouterr().err
 
 
+def test_a_measurement_is_compared_with_a_single_replica(tmp_path: Path, capsys):
+    """The workload has two: without the name of one of them, nothing is compared."""
+    documents = list(yaml.safe_load_all(Path(CLUSTER).read_text()))
+    reservations = [entry for entry in documents if entry and entry["kind"] == "Reservation"]
+    assert [entry["spec"]["gang"] for entry in reservations] == ["research/Job/train"]
+    for number in range(2):
+        replica = json.loads(json.dumps(reservations[0]))
+        replica["metadata"]["name"] += f"-{number}"
+        replica["spec"]["gang"] += f"/{number}"
+        documents.append(replica)
+    documents.remove(reservations[0])
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all(documents))
+    command = ["verify", "research/Job/train", "-c", str(cluster), "--measured", "-"]
+    assert main(command) == 2
+    assert "has 2 replicas" in capsys.readouterr().err
+
+
 def test_the_printed_job_is_a_workload_that_bayplan_leaves_alone(capsys):
     """An MPIJob over the gang's nodes, each with a worker."""
     assert main([*TRAIN, "--job"]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,34 @@ def test_what_has_no_room_in_the_queue_is_counted_and_nobody_waits(tmp_path: Pat
     for _ in range(journal._queue.maxsize + 7):
         journal.record("mutate", request, decision)
     assert journal.dropped._value.get() == 7
+
+
+def test_a_disk_that_hangs_does_not_keep_the_server_from_stopping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue is full behind a write that does not end."""
+    monkeypatch.setattr("webhook.journal.writer.STOP_SECONDS", 0.05)
+    hangs, writes = threading.Event(), threading.Event()
+
+    class Hanging(JournalWriter):
+        def _write(self, line: bytes) -> None:
+            writes.set()
+            hangs.wait(60)
+
+    journal = Hanging(tmp_path, 64 * 1024)
+    journal.start()
+    request = from_object(pod(), uid="u")
+    decision = decide(request, NOTHING, None, "mutate", ENFORCED)
+    journal.record("mutate", request, decision)
+    assert writes.wait(60)
+    for _ in range(journal._queue.maxsize):
+        journal.record("mutate", request, decision)
+    stopping = threading.Thread(target=journal.close)
+    stopping.start()
+    stopping.join(30)
+    stopped = not stopping.is_alive()
+    hangs.set()
+    assert stopped
 
 
 async def test_a_server_keeps_a_journal_where_it_is_told_to(serve: Serve, tmp_path: Path) -> None:

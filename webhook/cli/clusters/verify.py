@@ -80,6 +80,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
     verified = [verify(snapshot, held) for held in _held(snapshot, args.name)]
+    if args.measured and len(verified) > 1:
+        first = verified[0].held.gang
+        words = f"{args.name} has {len(verified)} replicas; name the one that was measured, such as {first}"
+        raise InputError(words, Where("--measured"))
     if args.job:
         sys.stdout.write("---\n".join(as_yaml(_job(args, snapshot, each)) for each in verified))
         return 0
