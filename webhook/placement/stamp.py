@@ -280,5 +280,5 @@ def placement_annotation(annotations: Any) -> PlacementAnnotation:
         waits = decision == "queued" and waits_for not in (NEW_NODES, EVICTION)
         topology, evicts = str(note.get("topology", "")), waits_for == EVICTION
         return PlacementAnnotation(decision, topology, domains, nodes, waits, stated, evicts)
-    except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError):
+    except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError, RecursionError):
         return PlacementAnnotation()

@@ -9,7 +9,7 @@ from typing import cast, get_args
 from planner.model import quantity
 from planner.model.podgroup import WHOLE_FROM, OnUnavailable, PodGroup, ReserveMode
 from planner.model.resources import Resources
-from webhook.workloads.fields import Field, shown
+from webhook.workloads.fields import Field, is_count, shown
 from webhook.workloads.keys.annotation_keys import SKIP
 
 GANG = "bayplan.dev/gang"
@@ -132,7 +132,7 @@ def _room_of_absent(stated: Field) -> tuple[Resources | None, dict[str, StatedPa
         title, colon, amounts = entry.partition(":")
         words = title.split()
         count = words[0] if len(words) == 2 else "1"
-        if not colon or len(words) not in (1, 2) or not count.isdecimal() or words[-1] in parts:
+        if not colon or len(words) not in (1, 2) or not is_count(count) or words[-1] in parts:
             raise stated.error(
                 f"{shown(entry.strip())} is no part of a gang; write for example "
                 "4 prefill: nvidia.com/gpu=8,cpu=32; 1 router: cpu=2"

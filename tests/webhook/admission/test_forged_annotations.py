@@ -222,6 +222,14 @@ def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tu
     assert keep_off_reserved(waiting, beside("research/train-0"), evicts=True) != fence
 
 
+def test_a_placement_that_is_nested_too_deeply_counts_as_none() -> None:
+    """JSON may be nested deeper than Python can show it as text."""
+    obj = pod({PLACEMENT: f'{{"topology": {"[" * 1010}{"]" * 1010}}}'})
+    decision = asked(obj, racks(2, 2))
+    assert decision.plan is not None
+    assert decision.plan.decision == "admitted"
+
+
 def test_managed_fields_do_not_count_as_a_large_object() -> None:
     """The API server writes an entry for each in a list; clients may send any."""
     obj = pod({})

@@ -118,6 +118,7 @@ def test_a_gang_that_states_its_parts_ends_where_all_files_together_do_in_every_
         ("prefill: four GPUs", "is no list of amounts; write for example nvidia.com/gpu=4,cpu=8"),
         ("many prefill: cpu=1", '"many prefill: cpu=1" is no part of a gang; write for example 4 prefill:'),
         ("a: cpu=1; a: cpu=2", '"a: cpu=2" is no part of a gang'),
+        (f"{'9' * 5000} prefill: cpu=1", "is no part of a gang; write for example 4 prefill:"),
     ],
 )
 def test_parts_that_do_not_read_are_told_with_an_example(stated: str, words: str) -> None:
