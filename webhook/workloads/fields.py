@@ -122,7 +122,7 @@ class Field:
         number = self.text()
         if not number:
             return None
-        if not is_count(number):
+        if not (number.isascii() and number.isdecimal() and len(number) <= 12):
             raise self.error(f"expected a whole number such as 4, found {shown(number)}")
         return self._bounded(int(number), 1)
 
@@ -162,11 +162,6 @@ class Field:
         if word and word not in valid:
             raise self.error(f"{shown(word)} is not one of {', '.join(valid)}")
         return word
-
-
-def is_count(text: str) -> bool:
-    """Returns whether a text is a whole number of at most 12 digits; Python converts no text of thousands."""
-    return text.isascii() and text.isdecimal() and len(text) <= 12
 
 
 def shown(value: str) -> str:

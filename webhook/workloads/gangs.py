@@ -14,7 +14,7 @@ from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet
 from planner.model.resources import SHARED_GPU
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
-from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
+from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import NOBODY_CHOSE, Options
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
@@ -64,18 +64,18 @@ def gangs(
     name: str,
     chosen: Options,
     top: StatedTopology,
-    sets: Mapping[tuple[str, int], PodSetRequest],
+    sets: Mapping[PodSetKey, PodSetRequest],
     within: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> tuple[PodGroup, ...]:
     """Returns one PodGroup for each gang of the layout; equal replicas share everything except the name.
 
     `within`: levels, each with PodSets that are required together in one domain of it.
     """
-    by_members: dict[tuple[tuple[str, int], ...], PodGroup] = {}
+    by_members: dict[tuple[PodSetKey, ...], PodGroup] = {}
     groups = []
     for index, members in enumerate(layout.gangs):
         poll("reading")
-        key = tuple((member.pod_set, member.count) for member in members)
+        key = tuple(member.key for member in members)
         if key not in by_members:
             joint = name if layout.joint else ""
             by_members[key] = _gang(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.model.deadline import poll
+from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field, shown
 
 LARGEST_GANGS = 10_000
@@ -15,6 +16,8 @@ LARGEST_REPLICAS = 1_000
 """Maximum number of independent pods that are planned with their object; others are planned at creation."""
 
 NOTHING = Field(None)
+
+PodSetKey = tuple[str, int, Path]
 
 BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -41,6 +44,11 @@ class PodSetTemplate:
     max_count: int = 0
     volumes: Field = NOTHING
     first: int = 0
+
+    @property
+    def key(self) -> PodSetKey:
+        """What identifies it: several templates may have one name, that of their part of a gang."""
+        return self.pod_set, self.count, self.template.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
     counts, sets = _known_members(shares)
     known_counts = counts.copy()
     for placeholder in _placeholders(shares, counts, sets):
-        kind = _kind(placeholder)
+        kind = kind_of(placeholder)
         counts[kind] += placeholder.count
         sets.setdefault(kind, placeholder)
     missing = counts.total() - known_counts.total()
@@ -101,7 +101,7 @@ def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_K
     counts: Counter[_Kind] = Counter()
     sets: dict[_Kind, PodSet] = {}
     for pod_set in (own for share in shares for own in share.own):
-        kind = _kind(pod_set)
+        kind = kind_of(pod_set)
         counts[kind] += pod_set.count
         sets.setdefault(kind, pod_set)
     return counts, sets
@@ -177,7 +177,8 @@ def _within(
     return tuple(ties)
 
 
-def _kind(pod_set: PodSet) -> _Kind:
+def kind_of(pod_set: PodSet) -> _Kind:
+    """Returns name and shape of a PodSet."""
     return pod_set.name, _key(pod_set.shape)
 
 

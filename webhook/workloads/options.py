@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast, get_args
@@ -9,7 +10,7 @@ from typing import cast, get_args
 from planner.model import quantity
 from planner.model.podgroup import WHOLE_FROM, OnUnavailable, PodGroup, ReserveMode
 from planner.model.resources import Resources
-from webhook.workloads.fields import Field, is_count, shown
+from webhook.workloads.fields import Field, shown
 from webhook.workloads.keys.annotation_keys import SKIP
 
 GANG = "bayplan.dev/gang"
@@ -86,6 +87,7 @@ class Options:
 
 _KEYS = frozenset((GANG, GANG_SIZE, RESERVE, ON_UNAVAILABLE, BALANCED, GANG_MIN, GANG_RESOURCES, SKIP))
 _NOTHING_CHOSEN = Options()
+_PART = re.compile(r"\s*(?:([0-9]{1,12})\s+)?(\S+)\s*")
 
 
 def options(*metadata: Field) -> Options:
@@ -130,14 +132,13 @@ def _room_of_absent(stated: Field) -> tuple[Resources | None, dict[str, StatedPa
     parts: dict[str, StatedPart] = {}
     for entry in text.split(";"):
         title, colon, amounts = entry.partition(":")
-        words = title.split()
-        count = words[0] if len(words) == 2 else "1"
-        if not colon or len(words) not in (1, 2) or not is_count(count) or words[-1] in parts:
+        match = _PART.fullmatch(title)
+        if not colon or match is None or match[2] in parts:
             raise stated.error(
                 f"{shown(entry.strip())} is no part of a gang; write for example "
                 "4 prefill: nvidia.com/gpu=8,cpu=32; 1 router: cpu=2"
             )
-        parts[words[-1]] = StatedPart(int(count), resources_in_text(stated, amounts))
+        parts[match[2]] = StatedPart(int(match[1] or 1), resources_in_text(stated, amounts))
     return None, parts
 
 

@@ -16,32 +16,24 @@ PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
 
 KAI_GROUP = "pod-group-name"
 
-
 GROUP_ANNOTATIONS = (KAI_GROUP, "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
 """The annotations of KAI, of Run:ai's older recipe, and of Volcano and the coscheduling plug-in."""
 
-
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 
-
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
-
 
 SUBGROUPS = ("kai.scheduler/subgroup-name", "scheduling.run.ai/topology-role")
 """Labels or annotations that name the pod's part in its gang: prefill, decode, worker."""
 
-
 REFERENCES = (("workloadRef", "name"), ("schedulingGroup", "podGroupName"))
 """Fields of a pod's spec that name its gang (Kubernetes 1.35 and 1.36)."""
-
 
 MAIN = "main"
 """The PodSet of pods that state no part."""
 
-
 OTHERS = "others"
 """The PodSet of members that are known only by number."""
-
 
 _MINIMUM = (
     ("minMember",),

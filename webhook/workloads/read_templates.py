@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.model.deadline import poll
-from webhook.jsontools.path import Path
 from webhook.workloads.gangs import PodSetRequest, pod_set_request
-from webhook.workloads.layouts import PodSetTemplate
+from webhook.workloads.layouts import PodSetKey, PodSetTemplate
 
 
 @dataclass(slots=True)
 class ReadTemplates:
     """Caches the PodSets of one object, by template path, name and count. `reads`: how many were read."""
 
-    requests: dict[tuple[Path, str, int], tuple[tuple[object, ...], tuple[object, ...], PodSetRequest]] = (
-        field(default_factory=dict)
+    requests: dict[PodSetKey, tuple[tuple[object, ...], tuple[object, ...], PodSetRequest]] = field(
+        default_factory=dict
     )
     reads: int = 0
 
@@ -29,7 +28,7 @@ class ReadTemplates:
     ) -> PodSetRequest:
         """Returns the member as read by `gangs.pod_set_request`, and raises the same errors."""
         poll("reading")
-        key = member.template.path, member.pod_set, member.count
+        key = member.key
         metadata = member.metadata.map()
         parts = (
             metadata.get("labels"),

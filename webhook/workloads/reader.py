@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,9 +27,9 @@ from webhook.workloads.keys.topology_keys import (
     requests_of_older_recipe,
 )
 from webhook.workloads.kinds import WorkloadKind, row_of
-from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, as_one, one_by_one
+from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout, as_one, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
-from webhook.workloads.merge import whole
+from webhook.workloads.merge import kind_of, whole
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import (
     MAIN,
@@ -192,7 +193,10 @@ class _Reader:
         """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places."""
         return (
             is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
-            or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
+            or (
+                bool(layout.members)
+                and all(is_placeholder(m.spec.map(), m.spec.where) for m in layout.members)
+            )
             or any(
                 is_placed_by_kueue(member.spec.get("schedulingGates"))
                 for member in layout.members
@@ -285,16 +289,16 @@ class _Reader:
 
     def _shapes(
         self, layout: WorkloadLayout, read_templates: ReadTemplates, *, of_gang: bool
-    ) -> dict[tuple[str, int], PodSetRequest]:
-        """Returns the PodSets by name and count.
+    ) -> dict[PodSetKey, PodSetRequest]:
+        """Returns the PodSets by their keys.
 
         `of_gang`: they belong to a `bayplan.dev/gang` of several objects. The topology keys of a template
         that names it apply to the whole gang, and were read already.
         """
-        members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
+        members = {member.key: member for gang in layout.gangs for member in gang}
         # Templates that start no pod are read too, so that their errors are reported.
         for member in layout.members:
-            members.setdefault((member.pod_set, member.count), member)
+            members.setdefault(member.key, member)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
         return {
@@ -306,10 +310,6 @@ class _Reader:
             )
             for key, member in members.items()
         }
-
-
-def _is_placeholder(member: PodSetTemplate) -> bool:
-    return is_placeholder(member.spec.map(), member.spec.where)
 
 
 def _says_together(member: PodSetTemplate) -> bool:
@@ -362,13 +362,16 @@ def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) ->
         amounts(total.map(), total.where, up=True) or None,
         workload.gangs[0].warnings,
     )
-    workload = replace(workload, share=share)
+    # A template whose part has several shapes goes to any node of the gang: its seats have no own name.
+    shapes = Counter(name for name, _ in set(map(kind_of, share.own)))
+    templates = tuple(replace(t, pod_set="") if shapes[t.pod_set] > 1 else t for t in workload.templates)
+    workload = replace(workload, share=share, templates=templates)
     return whole(workload, [workload])
 
 
 def _of_subgroups(
-    sets: dict[tuple[str, int], PodSetRequest], gang: Membership | None
-) -> dict[tuple[str, int], PodSetRequest]:
+    sets: dict[PodSetKey, PodSetRequest], gang: Membership | None
+) -> dict[PodSetKey, PodSetRequest]:
     """Returns the PodSets with the requests of the subgroups of the same names."""
     parts = gang.subgroups.parts if gang else {}
     return {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.webhook.workloads import objects as o
 from webhook.workloads import Workload, joined, read
 
@@ -61,3 +63,22 @@ def test_other_workloads_stay_as_they_are() -> None:
     """Jobs and pods of their own pass unchanged, in their order."""
     workloads = [read(o.JOB), read(o.POD), read(o.DEPLOYMENT)]
     assert joined(workloads) == workloads
+
+
+@pytest.mark.parametrize("gpus", [(8, 1), (1, 8)])
+@pytest.mark.parametrize("count", [1, 2])
+def test_templates_of_one_part_keep_their_own_pods(gpus: tuple[int, int], count: int) -> None:
+    """Two templates of one object in one part are two PodSets, and neither is pinned to the other's seats."""
+    replicated = []
+    for name, (own, pods) in zip(("driver", "trainer"), zip(gpus, (1, count), strict=True), strict=True):
+        template = o.pod_template(own)
+        template["metadata"] = {"labels": {"kai.scheduler/subgroup-name": "train"}}
+        job = {"parallelism": pods, "completions": pods, "template": template}
+        replicated.append({"name": name, "template": {"spec": job}})
+    gang = {"bayplan.dev/gang": "g", "bayplan.dev/gang-size": "6"}
+    spec = {"replicatedJobs": replicated}
+    workload = read(o.obj("jobset.x-k8s.io/v1alpha2", "JobSet", spec, **gang))
+    assert workload.share is not None
+    sizes = {(pod_set.count, pod_set.shape.gpus) for pod_set in workload.share.known_sets}
+    assert sizes == {(1, gpus[0]), (count, gpus[1])}
+    assert [template.pod_set for template in workload.templates] == ["", ""]
