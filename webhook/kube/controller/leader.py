@@ -96,7 +96,7 @@ class Leader:
                 holds = await self._hold(started)
             self.problem = ""
         except (ApiError, TimeoutError) as error:
-            holds = self.leads and started - self._renewed < RENEW_WITHIN - PAUSE
+            holds = self.leads and time.monotonic() - self._renewed < RENEW_WITHIN - PAUSE
             if not self.problem:
                 log.warning("lease %s/%s: %s", self.namespace, self.name, error or "timed out")
             self.problem = str(error) or "timed out"

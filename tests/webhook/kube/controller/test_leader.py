@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 
 import pytest
 
 from tests.webhook.kube.ledger.api_server import ApiServer, VirtualTime
-from webhook.kube.controller.leader import AGAIN_SECONDS, PAUSE, Leader, lease_path, with_companion
+from webhook.kube.controller import leader
+from webhook.kube.controller.leader import (
+    AGAIN_SECONDS,
+    PAUSE,
+    RENEW_WITHIN,
+    Leader,
+    lease_path,
+    with_companion,
+)
 
 Work = Callable[[], Coroutine[None, None, None]]
 
@@ -101,3 +110,29 @@ def test_both_end_when_another_replica_has_taken_the_lease() -> None:
 
     ended = ["controller is cancelled", "companion is cancelled"]
     assert sorted(played(script)[2:]) == sorted(ended)
+
+
+def test_a_leader_whose_api_server_hangs_stops_before_another_may_lead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each call waits for an answer until it times out: two such calls take longer than the Lease lasts."""
+    clock = SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time())
+    monkeypatch.setattr(leader, "time", clock)
+
+    async def play() -> list[str]:
+        scene, client = Scene(), ApiServer().client()
+
+        async def hangs(method: str, path: str) -> None:
+            await asyncio.sleep(3600)
+
+        election = asyncio.create_task(Leader(client, "bayplan-system", scene.led).run())
+        await asyncio.sleep(PAUSE / 2)
+        client.before = hangs
+        await asyncio.sleep(RENEW_WITHIN - PAUSE / 2 + 0.1)
+        course = list(scene.course)
+        election.cancel()
+        await asyncio.wait([election], timeout=1.0)
+        return course
+
+    with asyncio.Runner(loop_factory=VirtualTime) as runner:
+        assert "controller is cancelled" in runner.run(play())
