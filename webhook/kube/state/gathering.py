@@ -141,8 +141,9 @@ def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> tuple[str, str]:
     a replica and an owner is not known yet.
     """
     owner, steps = pod.owner, 0
-    while owner in works and steps < 8:
-        work = works[owner]
+    while (work := works.get(owner)) is not None and steps < 8:
+        if work.ref.namespace != pod.ref.namespace:  # the API server does not check the UIDs of owners
+            break
         if name := _shared_gang(work) or (work.gangs[0].name if work.gangs else ""):
             return name, owner
         owner, steps = work.owner, steps + 1

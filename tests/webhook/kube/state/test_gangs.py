@@ -100,3 +100,16 @@ def test_a_pod_that_names_a_gang_of_another_namespace_waits_by_itself() -> None:
     stored = with_uid(o.STATEFUL_SET, "1")
     pod = pod_of(stored, "demo-0", "other/StatefulSet/demo")
     assert waiting([], pod) == {"team/Pod/demo-0": 1}
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["the pod", "its ReplicaSet"])
+def test_a_pod_is_in_no_gang_of_another_namespace_whatever_owner_it_names(between: bool) -> None:
+    """The API server stores an owner with the UID of an object of another tenant: the pod would get into that
+    tenant's place, or hold its gang back by another gate.
+    """
+    foreign = {**o.DEPLOYMENT, "metadata": {**o.DEPLOYMENT["metadata"], "namespace": "other"}}
+    stored = stamped(o.annotated(foreign, {"bayplan.dev/gang": "demo"}), uid="1")
+    own = stamped(o.REPLICA_SET, uid="2", owner=stored)
+    pod = pod_of(own if between else stored, "demo-0", NAME)
+    gangs = gangs_of([seen for seen in (work(stored), work(own)) if seen is not None], [pod])
+    assert len(gangs["other/Deployment/demo"].pods) == 0

@@ -136,7 +136,8 @@ def _by_owner(gangs: Mapping[str, Gang]) -> dict[str, dict[str, None]]:
 
 def _gangs_of(place: KueuePlace, of_owner: Mapping[str, Mapping[str, None]]) -> list[str]:
     names = (name for owner in place.owners for name in of_owner.get(owner.uid, ()))
-    return list(dict.fromkeys(names))
+    # The API server does not check the UIDs of owners.
+    return list(dict.fromkeys(name for name in names if namespace_of(name) == place.ref.namespace))
 
 
 def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list[Reservation]:

@@ -316,3 +316,13 @@ def test_a_copied_id_does_not_give_another_namespaces_place_to_a_workload() -> N
     (step,) = steps(snapshot, place)
     assert isinstance(step, Adopt)
     assert step.reservation.gang == place.gang
+
+
+def test_a_workload_that_names_an_owner_of_another_namespace_moves_nothing_there() -> None:
+    """The API server stores any UID as an owner's."""
+    other = replace(JOB, name="other/Job/a")
+    job = replace(work(other), ref=replace(work(other).ref, namespace="other"))
+    place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
+    (step,) = steps(booked(racks(2, 2), other), place, works=(job,))
+    assert isinstance(step, Adopt)
+    assert step.reservation.gang == place.gang
