@@ -116,7 +116,8 @@ class ClusterWatch(Watches):
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
         self._gangs = [Store(partial(_typed, gang), gang.kind, self._regrouped, self._lock) for gang in GANGS]
-        self._groups: PodGroups = {}
+        self._groups: PodGroups | None = {}
+        """None after a change, until the groups are next asked for: a list brings thousands of changes."""
         self._extras = [Store(_checked(extra), extra.kind, self._redescribed, self._lock) for extra in EXTRAS]
         self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
@@ -170,14 +171,19 @@ class ClusterWatch(Watches):
         Thread-safe.
         """
         with self._lock:
-            return Environment(dict(self._spaces.items), podgroups=self._groups)
+            return Environment(dict(self._spaces.items), podgroups=self._current_groups())
 
     def pod_groups(self) -> PodGroups:
         """Returns the PodGroup and Workload objects that define gangs; the same mapping until one of them
         changes. Thread-safe.
         """
         with self._lock:
-            return self._groups
+            return self._current_groups()
+
+    def _current_groups(self) -> PodGroups:
+        if self._groups is None:
+            self._groups = pod_groups(item for store in self._gangs for item in store.items.values())
+        return self._groups
 
     def knows_namespace(self, name: str) -> bool:
         """Returns whether the Namespace has been seen; True for "". Thread-safe."""
@@ -239,7 +245,7 @@ class ClusterWatch(Watches):
         """Records changed PodGroups: the snapshot stays, but stored workloads may belong to other gangs
         now.
         """
-        self._groups = pod_groups(item for store in self._gangs for item in store.items.values())
+        self._groups = None
         self.news.set()
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from webhook.admission.environment import pod_groups
 from webhook.kube.api.client import Api
+from webhook.kube.state import cluster_watch as module
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch, Extra
 
 
@@ -92,3 +98,27 @@ def test_labels_of_namespaces_are_in_the_picture_and_follow_changes() -> None:
         snapshot = cluster_watch.snapshot()
         assert snapshot is not None
         assert snapshot.base.spaces == {"research": {"team": team}}
+
+
+def test_a_list_of_many_pod_groups_is_indexed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KAI makes one for each workload: indexed after each of thousands, they would stop the replica for
+    minutes. The index is the same mapping until one of them changes.
+    """
+    indexed: list[int] = []
+
+    def counted(objects: Any) -> Any:
+        indexed.append(1)
+        return pod_groups(objects)
+
+    monkeypatch.setattr(module, "pod_groups", counted)
+    cluster_watch = watch()
+    handler = cluster_watch.reflectors[3 + len(EXTRAS)].handler
+    names = [f"group-{number}" for number in range(50)]
+    items = ({"metadata": {"name": name, "namespace": "a", "resourceVersion": "2"}} for name in names)
+    handler.replaced([handler.read(item) for item in items], 2)
+    groups = cluster_watch.pod_groups()
+    assert sorted(groups) == sorted(("a", name) for name in names)
+    assert cluster_watch.environment().podgroups is cluster_watch.pod_groups() is groups
+    handler.replaced([], 3)
+    assert cluster_watch.pod_groups() == {}
+    assert len(indexed) == 2
