@@ -253,6 +253,8 @@ class ReportWriter(Generic[AnyNews]):
         for attempt in range(TRIES):
             try:
                 before = await self.api.find(path)
+                if before is None:  # with its namespace, perhaps: its objects are not looked for any more
+                    self._objects.pop(namespace, None)
                 after = self.form.merge(before, namespace, news)
                 if after is None:
                     return

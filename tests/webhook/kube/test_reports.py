@@ -240,3 +240,24 @@ async def test_a_replica_that_stops_writes_what_waits(monkeypatch: pytest.Monkey
         await asyncio.sleep(0.05)
         writer.put(news("last"))
     assert store.names() == ["last"]
+
+
+async def test_the_objects_of_a_namespace_that_is_deleted_are_not_looked_for_for_ever() -> None:
+    """Its Report went with it. Each check would queue the removal of all its objects again, and in the end
+    that would push decisions out of the queue.
+    """
+    store = Store()
+    looks: list[str] = []
+
+    def exists(name: str) -> bool:
+        looks.append(name)
+        return bool(store.objects)
+
+    async with writing(store, exists) as writer:
+        writer.put(news("train"))
+        await until(lambda: looks.count("research/Job/train") > 1)
+        store.objects.clear()
+        await asyncio.sleep(0.5)
+        looks.clear()
+        await asyncio.sleep(0.3)
+        assert looks == []
