@@ -257,7 +257,10 @@ class Api:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         else:
-            await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+            try:
+                await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+            except (config.ConfigException, OSError) as error:  # the token's file is read again each minute
+                raise Unreachable(f"it was not asked, as the token cannot be read: {error}") from error
         url = self.host + path + (f"?{urlencode(query)}" if query else "")
         pool = self._client.rest_client
         if pool.pool_manager is None:
