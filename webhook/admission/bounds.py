@@ -19,19 +19,16 @@ MOST_POD_SETS = 512
 """Maximum number of PodSets of one gang. Each may be a pod class of the search, and each policy runs on its
 template."""
 
-
 MOST_REQUIREMENTS = 1_000
 """Maximum number of requirements in the node affinity of one template, over all terms. To name the
 requirement that excludes the nodes, a refusal tries to leave out each of them, on each kind of node.
 """
-
 
 MOST_CONSTRAINED = 5_000
 """Maximum of pods × (spread constraints + pod affinity terms) of one gang, because the search counts each
 placed pod in the domains of each constraint. With one constraint, 5,000 is the number of nodes that
 Kubernetes supports.
 """
-
 
 MOST_CLAIMS = 64
 """Maximum number of device and volume claims of one pod: they are matched with the devices of each node."""

@@ -36,7 +36,7 @@ from webhook.admission.size import left_alone
 from webhook.admission.too_long import took_too_long
 from webhook.admission.unchanged import replacement_warning
 from webhook.admission.used_topology import still_used
-from webhook.jsontools.diff import patch_between
+from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import find
 from webhook.placement.stamp import (
     PlacementAnnotation,
@@ -122,7 +122,27 @@ def _in_time(context: RequestContext, phase: Phase) -> Decision:
         return _mutate(context, request.object) if phase == "mutate" else _validate(context, request.object)
     except InputError as error:
         response = Response(False, code=422, reason="Invalid", message=str(error))
+        if _had_error(context, error):
+            kept = (
+                f"{error}. It was so before, and its spec is unchanged: policies and plan leave it as it is"
+            )
+            response = Response(True, warnings=(kept,))
         return Decision(response, request.object, malformed=True, revision=policies.revision)
+
+
+def _had_error(context: RequestContext, error: InputError) -> bool:
+    """Returns whether an update leaves the spec of an object as it is, which has had this error before.
+
+    Otherwise no finalizer could be removed from an object that was stored unchecked, and it would never end.
+    """
+    old, obj = context.request.old_object, context.request.object or {}
+    if old is None or not equal(obj.get("spec"), old.get("spec")):
+        return False
+    try:
+        Evaluation(context, old)
+    except InputError as former:
+        return str(former) == str(error)
+    return False
 
 
 def _mutate(context: RequestContext, obj: Json) -> Decision:

@@ -46,15 +46,12 @@ __all__ = [
 
 Json = Mapping[str, Any]
 
-
 NAMESPACE = "bayplan-system"
 """The namespace of Bayplan's own objects; `bayplan serve --namespace` sets another one."""
-
 
 _NOT_KEPT = ("Node", "Pod", "Event", "Lease")
 """Kinds that are not kept as possible parameters: a cluster has very many such objects, and no policy uses
 them as parameters."""
-
 
 _NO_PARAMS = FileParams(())
 

@@ -23,7 +23,6 @@ MOST_NAMED = 32
 """Maximum number of reservations that are looked up for one object. The bound is needed because any user may
 write ids into the annotation."""
 
-
 _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
 """The form of an id that `planner.model.reservation.reservation_id` returns."""
 

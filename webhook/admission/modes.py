@@ -27,15 +27,12 @@ Json = Mapping[str, Any]
 Outcome = Literal["refused", "queued", "changed", "unchanged"]
 """The outcome for an object in mode `enforce`."""
 
-
 MAX_TEXT = 600
 """Maximum length of one warning, in characters: a few lines in kubectl, enough for a refusal with numbers."""
-
 
 MAX_QUEUED, MAX_NAMES, MAX_FIELDS = 4, 6, 4
 """Maximum numbers of queued gangs, of policies and of fields that warnings name. The audit annotation and
 `bayplan report` name more."""
-
 
 MAX_ANNOTATION = 1024
 """Maximum length of an audit annotation, in characters, because it is stored with each audit event."""

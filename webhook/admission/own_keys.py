@@ -22,15 +22,12 @@ from webhook.workloads.keys.annotation_keys import GANG_OF, PLACEMENT, POD_SET, 
 
 Json = Mapping[str, Any]
 
-
 OWN = frozenset((PLACEMENT, RESERVATION, POD_SET, GANG_OF))
 """The annotations that admission writes into pod templates."""
-
 
 OF_A_GANG = frozenset((INDEX, *(label for _, *labels in REPLICAS for label in labels)))
 """The labels and annotations that controllers write onto pods of Indexed Jobs, and onto pods of the replicas
 of JobSets and LeaderWorkerSets."""
-
 
 _COMPLETION_MODE: Mapping[str, Path] = {
     "Job": ("spec", "completionMode"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.errors import InputError
 from planner.model.podgroup import PodGroup
 from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.context import RequestContext
@@ -123,7 +124,10 @@ class PlanStep:
         if self._request.operation != "UPDATE":
             return False
         old = self._request.old_object
-        before = self._read(old) if old is not None else workload
+        try:
+            before = self._read(old) if old is not None else workload
+        except InputError:  # it was stored before Bayplan was installed
+            return workload.template_immutable
         if begins(before, workload):
             return False
         return workload.template_immutable or before.gangs == workload.gangs

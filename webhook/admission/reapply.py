@@ -30,11 +30,9 @@ Json = Mapping[str, Any]
 _Field = tuple[str, str]
 """A field of the second level of an object, for example ("spec", "template")."""
 
-
 _DIGEST_LENGTH = 16
 """Number of hexadecimal digits. 64 bits suffice, because a digest is compared with one other, never looked up
 among many."""
-
 
 _OWN = (APPLIED, PLACEMENT, POLICIES, RESERVATION)
 """The annotations that admission writes on the object itself; they are restored with the templates."""

@@ -19,10 +19,8 @@ from webhook.wire.review import Response
 CHANGED = "changed"
 """The audit annotation with what each policy changed: a JSON object of JSON pointers by policy name."""
 
-
 EXEMPT = "exempt"
 """The audit annotation with the exemptions that undid what policies did, and with expired exemptions."""
-
 
 MAX_POINTERS = 16
 """Maximum number of JSON pointers per policy: people read audit annotations, and the API server limits their

@@ -25,7 +25,6 @@ from webhook.workloads.keys.annotation_keys import PLACEMENT, RESERVATION
 
 Json = Mapping[str, Any]
 
-
 _FIELD = 2
 """Length of the path of the field that contains the templates, for example `spec.replicatedJobs`. This whole
 field is restored, because policies also write into it beside the templates.

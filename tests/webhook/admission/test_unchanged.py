@@ -356,3 +356,22 @@ def test_no_note_of_a_plan_is_written_to_what_had_none() -> None:
     """An update of a Job from before says nothing of a place that it does not hold."""
     decision = asked(with_metadata(o.JOB, labels={"a": "b"}), o.JOB)
     assert PLACEMENT not in stored(decision)["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize("obj", [o.DEPLOYMENT, o.STATEFUL_SET], ids=kind)
+def test_an_update_may_mend_what_was_stored_malformed(obj: Json) -> None:
+    """The stored object was never checked, for example because its namespace was in mode `off`."""
+    old = o.annotated(obj, {"bayplan.dev/reserve": "everything"})
+    image = ("spec", "template", "spec", "containers", 0, "image")
+    assert asked(o.changed(obj, image, "trainer:2"), old).plan is not None
+
+
+@pytest.mark.parametrize("obj", EVERY, ids=kind)
+def test_a_finalizer_can_be_removed_from_what_was_stored_malformed(obj: Json) -> None:
+    """Else the object would never end. Where the update changes its spec, the error is told."""
+    malformed = o.annotated(obj, {"bayplan.dev/reserve": "everything"})
+    decision = asked(malformed, with_metadata(malformed, finalizers=["example.com/hold"]))
+    assert not decision.response.patch
+    assert any("was so before" in warning for warning in decision.response.warnings)
+    changed = from_object({**malformed, "spec": {}}, uid="uid", operation="UPDATE", old_object=malformed)
+    assert not decide(changed, policies(), HALL, "mutate", Environment()).response.allowed
