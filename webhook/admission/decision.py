@@ -146,8 +146,8 @@ def _had_error(context: RequestContext, error: InputError) -> bool:
 
 
 def _mutate(context: RequestContext, obj: Json) -> Decision:
-    """Returns the decision of the mutating call. If an update repeats the manifest of the stored object, it
-    is made on the object with its stored templates (`reapply`).
+    """Returns the decision of the mutating call. If an update repeats the manifest of the stored object, the
+    decision is made on the object with its stored templates (`reapply`).
     """
     evaluation = Evaluation(context, obj)
 

@@ -54,9 +54,9 @@ class Decision:
     `object`: the object after the decision; the original if it is refused or unchanged. `plan`: None if
     nothing was planned. `effects`: which policy changed what; the plan's changes have the name `plan`.
     `mutated`, `findings`: the results of mutating and validating policies, None if they did not run.
-    `malformed`: the object could not be read. `late`: the deadline passed. `force`: the mode of the
-    namespace. In a mode other than `enforce`, only response, object and steps differ from what they are in
-    `enforce`; `enforced` is the response of `enforce`, in every mode.
+    `malformed`: the object could not be read. `late`: the deadline passed. `revision`: of the policies.
+    `force`: the mode of the namespace. In modes other than `enforce`, only response, object and steps differ
+    from those of `enforce`; `enforced` is the response that `enforce` would give, in every mode.
     """
 
     response: Response

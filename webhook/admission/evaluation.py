@@ -135,8 +135,8 @@ class Evaluation:
     def make_plan(self, obj: Json) -> WorkloadPlan | None:
         """Returns the plan of the object's gangs; None if nothing is to be planned. Raises `InputError`.
 
-        The plan is made before and after the policies that write it onto the object. If they changed nothing
-        else, the second time repeats the first plan; if they changed the request, it makes a new one.
+        The plan is made before and after the policies that write it onto the object. If these policies
+        changed nothing else, the second plan repeats the first; if they changed the request, it is a new one.
         """
         if self._planned is not obj:
             workload = self.workload(obj)

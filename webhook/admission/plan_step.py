@@ -66,8 +66,8 @@ class PlanStep:
             return None
         gated_by_kueue = workload.kind == "Pod" and comes_to_kueues_gate(workload, self._request.operation)
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
-            # The pod's place was reserved for its owner, or before the pod had a name; the reservation id in
-            # its annotation tells.
+            # The pod's place was reserved for its owner, or before the pod had a name; its annotation has the
+            # id of that reservation.
             namespace, own = self._request.namespace, workload.gangs[0]
             replayed = replay_for_pod(
                 self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)

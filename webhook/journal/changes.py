@@ -46,6 +46,7 @@ def field_changes(patches: Iterable[Json], kind: str) -> dict[str, str]:
         else:
             value = operation.get("value")
             for leaf, kept in _leaves(path, _without_secrets(path, value, kind)):
+                # A policy may itself set a field to the text `LEFT_OUT`; that is no secret.
                 secret = kept == LEFT_OUT != find(value, leaf[len(path) :])
                 changed[dotted(leaf)] = SECRET if secret else _text(kept)
     return changed

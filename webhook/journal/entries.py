@@ -72,11 +72,11 @@ class GangAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The part of a decision that a replay compares. It is that of mode `enforce`, whatever the mode was.
+    """The part of a decision that a replay compares: what mode `enforce` answers, whatever the mode was.
 
     `policy`: the first policy that refuses, `plan` for the planner, "" for none. `mode`: that of the
-    namespace. `gangs`: by name. `changes`: the changed fields and their values, by policy. `whole`: gangs and
-    changes are known; False for an audit log, which only says whether the object was admitted.
+    namespace. `gangs`: the answers by gang name. `changes`: the changed fields and their values, by policy.
+    `whole`: all fields are known; False for an audit log, which only says whether the object was admitted.
     """
 
     allowed: bool
@@ -93,11 +93,11 @@ class Answered:
 class JournalEntry:
     """One admission. `time`: seconds since the epoch. `claims`: ids of the reservations that the object
     claimed. `gone`: ids of reservations that ended since the entry before. `came`: reservations that were
-    made since then, including those of this admission.
+    made since the entry before, including those of this admission.
 
-    `stored`: the object is known to be stored, so that its reservations are claimed immediately. It is True
-    for entries of an audit log, which has one event per object; a journal has a mutating and a validating
-    call.
+    `stored`: the object is known to be stored, so a replay claims its reservations at once. True for entries
+    of an audit log, which has one event per stored object. False for entries of a journal, in which the
+    validating call of an object claims them.
     """
 
     time: float
@@ -169,7 +169,8 @@ def line_of(
     came: Iterable[Reservation] = (),
 ) -> bytes:
     """Returns the admission as a line of JSON, with a line feed. `moment`: seconds since the epoch. `gone`:
-    ids of reservations that ended since the line before. `came`: reservations that others made since then.
+    ids of reservations that ended since the line before. `came`: reservations that others made since that
+    line. The line's `revision` is that of the policies.
     """
     answer = answered(decision, request.kind.kind)
     claims = [step.reservation for step in decision.steps if isinstance(step, ReservationClaim)]
@@ -195,8 +196,8 @@ def line_of(
 
 
 def reserved(request: AdmissionRequest, decision: Decision) -> tuple[Reservation, ...]:
-    """Returns the reservations that the decision makes; none for a dry run, or in modes other than
-    `enforce`.
+    """Returns the reservations that the decision makes (its steps of type `Wish`); none for a dry run, or in
+    modes other than `enforce`.
     """
     if request.dry_run or decision.mode != "enforce":
         return ()

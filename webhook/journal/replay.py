@@ -37,9 +37,9 @@ class Replay:
     """The state of a replay. `snapshot`: the cluster, at first without the gangs of the entries; None to
     replay only policies. `environment`: includes the parameters in force.
 
-    `waiting`: the gangs that wait now, by name. `let_in`: by name, how many seconds a gang waited that got a
-    place. `course`: records all of this, if given. `lengths`: how long gangs run that start earlier than
-    recorded; a gang without a length ends at its recorded end.
+    `waiting`: the gangs that wait now, by name. `let_in`: the seconds that each gang waited which got a place
+    from the queue, by name. `course`: records all of this, if given. `lengths`: how long gangs run that start
+    earlier than recorded; a gang without a length ends at its recorded end.
     """
 
     policies: PolicySet
@@ -50,7 +50,9 @@ class Replay:
     course: ClusterCourse | None = None
     lengths: RunLengths = field(default_factory=RunLengths)
     _since: dict[str, float] = field(default_factory=dict)
-    """The recorded start of each reservation, in seconds since the epoch, by id; until its recorded end."""
+    """The recorded start, in seconds since the epoch, of each reservation without a recorded end so far, by
+    id.
+    """
     _lengths: dict[str, float] = field(default_factory=dict)
     """The recorded lengths, in seconds, of reservations that start later in the replay and have not ended
     there, by id.
@@ -93,6 +95,7 @@ class Replay:
             self._give_back(ended, due)
         for name in gone:
             self._ended(name, moment)
+        # Reservations in `_lengths` started later than recorded, so they end later than recorded too.
         self._give_back(self._with_ids(set(gone) - self._lengths.keys()), moment)
 
     def _ends(self) -> Iterator[float]:
@@ -102,8 +105,8 @@ class Replay:
         return self.snapshot.reservations if self.snapshot is not None else ()
 
     def _ended(self, name: str, moment: float) -> None:
-        """Handles the recorded end of a reservation. If the gang started later in the replay, or still waits,
-        it runs for its recorded length instead.
+        """Handles the recorded end of a reservation. If its gang started later in the replay, or still waits,
+        the gang does not end now, but after its recorded length.
         """
         since = self._since.pop(name, None)
         self._forget(name)
@@ -124,8 +127,9 @@ class Replay:
         self._ended_gangs.pop(name, None)
 
     def _end_of(self, name: str, begun: float) -> float | None:
-        """Returns when a gang ends that starts at `begun`, earlier than recorded; None if the replay has
-        reached its recorded start, or if its length is unknown.
+        """Returns when the reservation `name` ends, if its gang starts at `begun`, earlier than recorded.
+
+        None if the gang does not start earlier, or if its length is unknown: `_ended` then decides.
         """
         seconds = None if name in self._since else self.lengths.next_from(name, begun)
         if seconds is None:
@@ -168,8 +172,8 @@ class Replay:
             self.course.hold(reservation, now)
 
     def _in_its_namespace(self, entry: JournalEntry) -> AdmissionRequest:
-        """Returns the request; with a Namespace object that has the recorded mode, if the cluster has
-        none.
+        """Returns the request; if the cluster lacks its namespace, with a Namespace object that has the
+        recorded mode. An audit log records no mode.
         """
         request = entry.request
         if (

@@ -4,8 +4,8 @@
 - `pod_gang`: the gang of a pod, and the plan that this gang already has
 - `queue`: plans waiting gangs before a newly applied one, in the `fair_order` of priority, namespace share
   and age
-- `gang_seat`: a pod that arrives for a gang which has its place; `gang_members`: a gang of several stored
-  objects
+- `gang_seat`: gives seats to an object that arrives for a gang which holds a place already; `gang_members`:
+  combines the stored objects of one gang
 - `stamp`: writes the plan as annotations and scheduling gate, and reads it back
 - `pod_affinity`: removes the node affinity that an earlier plan wrote
 - `stated_amounts`: the amounts that the author of an object stated, before policies changed them
@@ -21,7 +21,8 @@ Words:
 
 - *seat*: the room on a node that a gang's reservation has for one pod
 - *kept seat*: a seat for a member of the gang that is not known yet; its PodSet is `OTHERS`
-- *share*: the part of a gang that one object contributes, if several objects form the gang
+- *share*: the part of a gang that one object contributes, if several objects form the gang (in `fair_order`:
+  the fraction of the GPUs that a namespace would have)
 - *replica*: a gang that is a part of one object, for example a group of a LeaderWorkerSet
 - *gate*: Bayplan's scheduling gate, which the pods of a queued gang have
 - *replayed*: of an answer, repeated from the gang's reservation instead of planned

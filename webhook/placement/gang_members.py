@@ -111,7 +111,7 @@ def seated_gang(
             shapes.setdefault(names[own.name], own)
             taken[names[own.name]] += own.count
     free = Counter({name: kept.count(name) for name, _ in held.requests if name != OTHERS})
-    # Pods of other objects are bound or do not exist yet, so the larger of both numbers is taken.
+    # An object's pods count in `by_objects`, and again once they are bound: the larger number (`|`) counts.
     free -= by_pods + (by_objects | _on_nodes(kept, bound))
     left = []
     for member in listed:

@@ -3,7 +3,7 @@
 The objects of a gang arrive one at a time, of several kinds and in any order. A seat that the gang holds
 never moves, whatever arrives later. The pods of an object get:
 
-    the pods, or their part, have seats already       these seats
+    the pods, or their subgroup, have seats already   these seats
     seats are kept for unknown members                those seats, on the same nodes
     no seat is kept, or none is large enough          additional seats beside the held ones
     all members have a seat, and a pod arrives        any seat that is large enough, or a gang of its own
@@ -40,7 +40,7 @@ into one for each of its nodes, so that its held seats stay there."""
 def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[str, Any]) -> Workload:
     """Returns the workload with its gang on the seats that the gang's reservation holds, as described above.
 
-    The workload is unchanged if its gangs are its own, or if the gang holds nothing."""
+    The workload is unchanged if it shares no gang with other objects, or if the gang holds nothing."""
     share = workload.share
     if snapshot is None or share is None or not workload.gangs:
         return workload
@@ -53,8 +53,8 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     if is_bare and seats.total >= group.size and _is_full(snapshot, held, obj):
         return _alone(workload, share, group, f"each of the {seats.total} seats of {group.name} has a pod")
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
-    # If members are unknown, the seats of the reservation are used even if the request is unchanged: unknown
-    # members are assumed to equal this pod, which may be pinned to its own seat, and would be pinned too.
+    # If members are unknown, the seats of the reservation are used even if the request is unchanged. Without
+    # them, unknown members would count as equal to this pod and as pinned to the same seat.
     some_absent = sum(own.count for own in share.known_sets) < group.size
     if held.fingerprint == fingerprint(group) and not some_absent and not (fresh and seats.kept):
         return workload
@@ -73,10 +73,10 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
 
 
 def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
-    """Returns whether each seat of a gang that pods join has another bound pod.
+    """Returns whether each seat of a gang that pods join has a bound pod other than `pod`.
 
-    Then `pod` replaces no pod that has ended. On the gang's nodes, it would use capacity that no reservation
-    counts."""
+    If so, `pod` does not replace a pod that has ended, and on the gang's nodes it would use capacity that no
+    reservation counts."""
     metadata = pod.get("metadata") or {}
     name = f"{namespace_of(held.gang)}/{metadata.get('name') or ''}"
     return bound_seats(snapshot, held, name) >= GangSeats(held).total
@@ -196,7 +196,7 @@ class GangSeats:
         return replace(group, pod_sets=tuple(sets))
 
     def grown(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
-        """Returns the gang with added seats for these pods, and with as many kept seats fewer.
+        """Returns the gang with added seats for these pods, and with that many fewer kept seats.
 
         Each held seat stays on its node. The added seats go to the nodes with kept seats if these are enough
         and large enough; otherwise, if the gang requires a level, to the nodes that it holds; otherwise

@@ -13,9 +13,9 @@ HOLD_SECONDS = 10.0
 """Time to live, in seconds, of a reservation whose object has not been seen in storage.
 
 It is short because the object may never be stored, and a call may be forged. The API server stores an object
-within seconds of the mutating call. If it takes longer, the validating call reserves the place again; if that
-fails too, the controller does (`Restore`). If the deadline of calls is set above `http.DEADLINE`, this time
-is lengthened in proportion.
+within seconds of the mutating call. If storing takes longer, the validating call reserves the place again; if
+that fails too, the controller does (`webhook.kube.controller.replanning.restore`). If the deadline of calls
+is set above `webhook.server.http.DEADLINE`, this time is lengthened in proportion.
 """
 
 
@@ -27,8 +27,9 @@ def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS)
 def is_used(snapshot: Snapshot, reservation: Reservation) -> bool:
     """Returns whether a bound pod uses the reservation.
 
-    The pod must be in the gang's namespace and, if the gang requests devices, request devices itself.
-    Otherwise, a pod with only the annotation could keep the place."""
+    The pod must be in the gang's namespace and, if the gang requests devices, request devices itself, so that
+    a pod cannot keep a place just by having the annotation. (Names of devices, as of all extended resources,
+    contain a slash.)"""
     wants_devices = any("/" in name for _, amounts in reservation.requests for name in amounts)
     return _is_carried(snapshot, reservation.gang, wants_devices)
 

@@ -87,9 +87,9 @@ def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) 
 
     Pods of a controller have the id from their template, in which Bayplan writes or removes it. A bare pod
     may use the reservation of a gang that pods join (`POD_GANGS`), because such a gang counts its members. It
-    may also use its own reservation. That was made under a name that the API server generates later, so it is
-    recognised by the pod's UID. A pod has a UID and a name in the validating call and when it is stored; in
-    the mutating call, the plan finds the reservation by the name used in that call.
+    may also use its own reservation. This was made before the API server generated the pod's name, that is,
+    under another name, so it is recognised by the pod's UID. A pod has a UID and a name in the validating
+    call and when it is stored; in the mutating call, the plan finds the reservation by the name used there.
     """
     if not reservation.gang.startswith(f"{namespace}/"):
         return False

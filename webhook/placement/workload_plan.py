@@ -165,6 +165,8 @@ def plan_workload(
     before = snapshot
     for group in with_claims(snapshot, workload).gangs:
         answer, reservation = place(snapshot, group)
+        # Members that are known only by number must not cause a rejection: a rejected gang is planned again
+        # with them on any nodes, and if that is rejected too, without them.
         smaller = members_known(workload, group)
         if answer.decision == "rejected" and smaller is not group:
             group = absent_anywhere(workload, group)
@@ -232,8 +234,8 @@ def members_known(workload: Workload, group: PodGroup) -> PodGroup:
 
 
 def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:
-    """Returns the names (`PodGroup.joint`) of the sets of gangs that start together in which a gang has no
-    place."""
+    """Returns the names (`PodGroup.joint`) of those sets of gangs that cannot start, because one of their
+    gangs has no place. The gangs of a set start together."""
     return frozenset(
         group.joint for group, answer in answers if group.joint and answer.decision != "admitted"
     )

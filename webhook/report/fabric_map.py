@@ -21,6 +21,7 @@ reserved the node, but assigns no pods to it. `full`, `partly`: other pods use a
 `free`: no pods but those of DaemonSets run on it. `unusable`: the node is cordoned or not ready.
 """
 WITHOUT_LABELS = "(without labels)"
+"""The title of a row for nodes that lack the labels of the topology's levels."""
 ALL_NODES = "all nodes"
 """The title of the only row of a topology without a level above hosts."""
 

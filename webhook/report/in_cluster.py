@@ -1,8 +1,8 @@
-"""Merges decisions into the `Report` (openreports.io) of a namespace in a cluster. Pure.
+"""Merges decisions into the resource `Report` (openreports.io) of a namespace in a cluster. Pure.
 
-Each namespace has one Report, named `bayplan`, with the newest results of each object. If it becomes too
-large, the oldest results are removed. Several replicas of the webhook write it, so each merges its
-decisions into the stored Report.
+Each namespace has one such Report, named `bayplan`, with the newest results of each object. If it becomes
+too large, the oldest results are removed. Several replicas of the webhook write it, so each merges its
+decisions into the stored Report. (The class `model.Report` is not used here.)
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ SETTLED_SECONDS = 30.0
 behind the decision.
 """
 REFUSED_SECONDS = 86_400.0
-"""Seconds for which the refusal of an object is kept that does not exist."""
+"""Seconds for which a refusal is kept although its object does not exist."""
 _OF_PODS = "told-by"
+"""The property, with the value `_PODS`, of results that pods of the object have."""
 _PODS = "its pods"
 
 
@@ -129,8 +130,8 @@ def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], 
 def _with(before: Sequence[Json], news: Iterable[DecisionNews]) -> list[Json]:
     """Returns the entries of the news, the latest first, and then the older entries that they do not replace.
 
-    Entries get numbers in this order and are indexed by object, so that the time does not grow with the
-    product of news and entries.
+    Entries get numbers in this order (those of the news below 0) and are indexed by object, so that the time
+    does not grow with the product of news and entries.
     """
     entries = dict(enumerate(before))
     numbers: dict[str, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The data of an object that only the HTML page shows: its diff and its racks. Pure."""
+"""The data of an object that only the HTML page shows: its diff, and the racks of its gangs. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ObjectKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """The diff and the racks of an object.
+    """The diff of an object, and the racks of its gangs.
 
     `diff`: the lines of the unified diff, without its header. `rows`: the racks that the object's gangs
     use or hold, in which the nodes of these gangs have their gang and state.
@@ -26,7 +26,7 @@ class ObjectView:
 
 def racks_of(maps: Sequence[FabricMap], reservations: Sequence[Reservation]) -> tuple[MapRow, ...]:
     """Returns the rows of the maps that contain nodes of the reservations. These nodes show the
-    reservation's gang and its state, even if another gang is drawn on the map.
+    reservation's gang and its state, even if the maps show another gang there.
     """
     own: dict[str, dict[str, tuple[str, NodeState]]] = {}
     for reservation in reservations:

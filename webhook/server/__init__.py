@@ -18,8 +18,9 @@
 
 A *call* is one AdmissionReview over HTTP; its *phase* is `mutate` or `validate`. The *ledger* records who
 holds which reservation, and the *book* is its content as read at one moment. A *step* is a change of the
-ledger that a decision demands. A *flow* is a user in a namespace: calls of one flow share their turns, as in
-API Priority and Fairness. A *replica* is one running webhook server.
+ledger that a decision demands; a `Wish` is the step that makes a reservation. A *flow* is a user in a
+namespace: calls of one flow share their turns, as in API Priority and Fairness. A *replica* is one running
+webhook server.
 
 Begin with `service`.
 """

@@ -19,7 +19,8 @@ class LedgerSteps:
     """Carries out steps in a ledger.
 
     `hold_seconds`: how long a reservation is held for an object that is not stored yet; longer than a call
-    may take. `undoing`: tasks that release the reservations of calls that ended before their answers.
+    may take. `undoing`: tasks that release the reservations of cancelled calls (asyncio itself keeps only
+    weak references to tasks).
     """
 
     ledger: Ledger
@@ -30,7 +31,7 @@ class LedgerSteps:
     async def carry_out(self, decision: Decision) -> None:
         """Carries out every step of the decision.
 
-        Raises `Conflict` if the ledger refuses a reservation, or does not have a reservation that is claimed.
+        Raises `Conflict` if the ledger refuses a reservation, or lacks the reservation that a step claims.
         """
         now = self.clock()
         wishes = [

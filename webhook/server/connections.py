@@ -33,22 +33,21 @@ HANDSHAKE_SECONDS = 3.0
 HANDSHAKE_PAUSE = 0.004
 """Seconds for which no connection is accepted after a handshake has begun while the limit is reached. A
 handshake takes a millisecond or two, so a flood of new connections leaves most of the event loop's time to
-existing ones. And each of `MAX_CONNECTIONS` new connections has about a second before a newer one replaces
-it.
+existing ones. And each of `MAX_CONNECTIONS` new connections has about a second (256 times 4 ms) before a
+newer one replaces it.
 """
 
 
 ACCEPT_PAUSE = 0.00025
-"""Seconds for which no connection is accepted after one was accepted while the limit is reached; about twice
-the time that accepting takes. This is the pace at which the kernel's queue is emptied if clients never begin
-a handshake. It is shorter than `HANDSHAKE_PAUSE`, with which a new connection of the API server would wait a
-second or more in that queue: the kernel drops connections while the queue is full, and the client tries again
-after a second.
+"""Seconds to pause after each accepted connection while the limit is reached; about twice the time that
+accepting takes. A connection whose client never begins a handshake costs only this pause, so even a full
+kernel queue of them is emptied in about 0.1 s. It must not fill up: the kernel drops new connections while it
+is full, and their clients, the API server among them, try again only after a second.
 """
 
 
 SHORTEST_PAUSE = 0.001
-"""Seconds up to which pauses are added up before they are made: the event loop cannot sleep for less."""
+"""The shortest pause in seconds. Shorter ones are added up, because the event loop cannot sleep for less."""
 
 
 FIRST_REQUEST_SECONDS = 10.0
@@ -86,8 +85,8 @@ class Connections:
     """Records since when each connection of a server is silent (monotonic seconds), and closes silent ones.
 
     `new`: connections that have not delivered a whole request yet, by the time at which they were opened.
-    `idle`: connections between two requests, by the time of the last answer. `answered`: connections whose
-    request is being answered; these are never closed.
+    `idle`: connections between two requests, by the time of the last answer. `answered`: connections with a
+    request that is being answered now; these are never closed.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

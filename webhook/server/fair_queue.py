@@ -22,8 +22,8 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 QUEUES, HAND = 64, 6
-"""The number of queues, and of queues in a hand. One of 75 million hands is the same as that of a given flow.
-Some default priority levels of Kubernetes have the same `handSize`.
+"""The number of queues, and of queues in a hand. Two flows have the same hand with a probability of 1 in 75
+million. Some default priority levels of Kubernetes have the same `handSize`.
 """
 LENGTH = 50
 """The maximum number of waiting calls in one queue, so 300 for a flow: more than can be decided before their
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Queue(Generic[T]):
-    """A queue of waiting calls. `start`: its virtual time, the sum of the seconds that its calls took; an
-    idle queue catches up with the others when a call comes. `running`: the number of its calls that have a
-    seat.
+    """A queue of waiting calls. `start`: its virtual time, the sum of the seconds that its calls took. When a
+    call comes to an idle queue, `start` is raised to the level of the queues that are being served, so that
+    it gains no advance by having been idle. `running`: the number of its calls that have a seat.
     """
 
     waiting: deque[Ticket[T]] = field(default_factory=deque)

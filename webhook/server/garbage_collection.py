@@ -1,8 +1,8 @@
 """Excludes long-lived objects from Python's cycle collector.
 
-A full collection visits every object, and no decision runs meanwhile: after a thousand decisions it takes a
-third of a second, and longer with each further one. Snapshots and cached plans have no reference cycles and
-are freed by reference counting, so another visit would find nothing.
+A full collection visits every object, and no decision runs meanwhile. After a thousand decisions, a
+collection takes a third of a second, and longer after each further decision. Snapshots and cached plans have
+no reference cycles and are freed by reference counting, so a collection finds nothing in them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Reservations *in flight*: those that this replica is about to make in the ledger.
 
-The ledger does not contain a reservation until it is committed. Other decisions of this replica that are made
-before that plan as if the reservation were held already, so that they do not all choose the same rack. This
-is only a hint: the ledger decides, and a reservation that it refuses is removed here when its call ends.
+The ledger does not contain a reservation until it is committed. Until then, the other decisions of this
+replica plan as if the reservation were held already, so that they do not all choose the same rack. This is
+only a hint: the ledger decides, and a reservation that it refuses is removed here when its call ends.
+An entry is *settled* when the ledger has made or refused its reservation.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ KEPT_SECONDS = 5.0
 
 
 _NEWEST = 2**62
-"""A ledger revision that is later than all others, for entries that have no revision yet."""
+"""A ledger revision later than all others. Entries have no revision yet, and count as made after any plan."""
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ InFlight = tuple[InFlightReservation, ...]
 
 
 async def settled(promised: InFlight) -> None:
-    """Waits until the ledger has answered each of these reservations, at most `KEPT_SECONDS` for each."""
+    """Waits until each of these entries is settled, at most `KEPT_SECONDS` for each."""
     for held in promised:
         with suppress(TimeoutError):
             async with asyncio.timeout(KEPT_SECONDS):
@@ -60,10 +61,10 @@ class InFlightReservations:
         self._by_id: dict[str, InFlightReservation] = {}
 
     def over(self, snapshot: Snapshot, read: float) -> tuple[Snapshot, InFlight]:
-        """Returns the snapshot with all reservations that it may lack, and these reservations.
+        """Returns the snapshot with the reservations in flight that it may lack, and the entries of these.
 
-        `read`: when the snapshot's reservations were read from the ledger, in monotonic seconds. A
-        reservation that was settled before is in the snapshot.
+        `read`: when the snapshot's reservations were read from the ledger, in monotonic seconds. The
+        snapshot already has a reservation that was settled before then.
         """
         unread = tuple(held for held in self._live() if not held.settled or held.settled > read)
         for held in unread:

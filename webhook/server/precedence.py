@@ -3,7 +3,7 @@
 The threads of a Python interpreter share one core, so a short decision that runs beside a long one would take
 at least twice as long. The rule is *least attained service*: the decision that has worked least goes first.
 The cost of a decision is not known beforehand, but decisions of one flow (a user in a namespace) are similar:
-if those of a flow took long, its next one counts as long from its first step.
+if earlier decisions of a flow took long, its next decision counts as long from its first step.
 
 The rule is applied where the deadline is checked (`planner.model.deadline.poll`), so a long decision pauses
 within a few milliseconds. A paused decision holds no lock that another could wait for: each decision has its
@@ -27,15 +27,15 @@ decision on an ordinary pod takes 13 ms.
 
 PATIENCE = 2.0
 """The longest total pause of a decision, as a multiple of the core seconds that it has worked (at least
-`SHORT`). So it runs for a third of its time, however many short decisions arrive. As this is above
-`service.BUSY_SHARE`, pauses alone never make a late decision look like one that an overloaded machine
-delayed.
+`SHORT`). So a long decision runs for at least a third of its time, however many short decisions arrive. A
+third is above `service.BUSY_SHARE`, so pauses alone never make a late decision look as if an overloaded
+machine had delayed it.
 """
 
 
 RECENT = 1 / 4
 """The weight of the latest decision in the expected core seconds of a flow, which are a moving average. A
-flow counts as long if they are `SHORT` or more.
+flow counts as long if its expected seconds are `SHORT` or more.
 """
 
 
@@ -80,8 +80,8 @@ class Precedence:
     def running(self, over: Callable[[], bool], flow: str) -> Iterator[Callable[[], bool]]:
         """A context in which a decision of the flow runs in this thread.
 
-        Yields the function that the decision calls at each step of long work. It pauses while short decisions
-        run, and then returns whether the decision should end, which is the result of `over`.
+        Yields the function that the decision calls at each step of long work. This function pauses a long
+        decision while short ones run, and then returns the result of `over`: whether the decision should end.
         """
         own = _Running(time.thread_time(), self._expected.get(flow, 0.0) < SHORT)
 

@@ -84,8 +84,8 @@ With a smaller share, the machine or this process is overloaded, and the user is
 class CallTime:
     """The time of one call, as its decisions see it from their threads.
 
-    `until`: when decisions must end, monotonic seconds. `ended`: the call was cancelled (its caller hung up,
-    or its deadline passed). `worked`: core seconds that its decisions took.
+    `until`: when the call's decisions must end, monotonic seconds. `ended`: the call was cancelled (its
+    caller hung up, or its deadline passed). `worked`: core seconds that its decisions took.
     """
 
     until: float = math.inf
@@ -325,6 +325,7 @@ class Service:
             promised = self.in_flight.add(new, began)
             if promised is not None:
                 return _Draft(decision, (), promised)
+            # Another thread has added a conflicting reservation in the meantime: decide again with it.
 
 
 @dataclass(frozen=True, slots=True)

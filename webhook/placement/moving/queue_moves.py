@@ -1,7 +1,7 @@
 """Chooses the queued gang for which other gangs and pods are moved, and the moves. Pure.
 
-The leader uses it. The queue keeps its order: moves are made for a gang only if it is then admitted at its
-turn, that is, if no gang before it in the queue takes the room.
+Only the leader of the replicas calls it. The queue keeps its order: moves are made for a gang only if the
+gang is then admitted at its turn, that is, if no gang before it in the queue takes the room.
 """
 
 from __future__ import annotations
