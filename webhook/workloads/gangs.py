@@ -35,11 +35,11 @@ class PodSetRequest:
 def pod_set_request(
     member: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str = ""
 ) -> PodSetRequest:
-    """Returns a member as a PodSet for the planner.
+    """Returns a member of a layout as a PodSet for the planner.
 
-    `own`: the member is the object itself, whose keys were read already. `implied`: labels that its pods will
-    have in addition. `name`: the object's name, from which the names of its claims are derived. Raises
-    `InputError` for a malformed pod spec or key.
+    `own`: the member's topology keys apply to the whole object or gang (a Pod is its own template), and were
+    read with it. `implied`: labels that its pods will have in addition. `name`: the object's name, from which
+    the names of its claims are derived. Raises `InputError` for a malformed pod spec or key.
     """
     request = NOTHING_STATED if own else read_request(TEMPLATE, member.metadata, *member.annotated)
     labels = {**implied, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
@@ -184,7 +184,9 @@ def _segments(sets: list[PodSet], segment: Constraint) -> list[PodSet]:
 
 
 def _lifted(constraint: Constraint, sets: list[PodSet]) -> tuple[Constraint, list[PodSet]]:
-    """Returns the gang's constraint, completed by that of Kueue's PodSet group, and PodSets without it."""
+    """Returns the gang's constraint, completed by that of the PodSet group (Kueue) of all these PodSets, and
+    the PodSets with only their slices as constraints.
+    """
     shared = _over(constraint, sets[0].constraint)
     gang = replace(shared, slice_level="", slice_size=0, segments=False)
     slices = [replace(pod_set.constraint, topology="", required="", preferred="") for pod_set in sets]
@@ -205,6 +207,7 @@ def _over(first: Constraint, second: Constraint) -> Constraint:
 def _needing(pod_set: PodSet, needed: tuple[Requirement, ...]) -> PodSet:
     if not needed:
         return pod_set
+    # The terms of node affinity are alternatives, so each of them gets the needed requirements.
     terms = tuple((*term, *needed) for term in pod_set.shape.affinity) or (needed,)
     return replace(pod_set, shape=replace(pod_set.shape, affinity=terms))
 

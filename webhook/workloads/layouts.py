@@ -13,7 +13,7 @@ from webhook.workloads.fields import Field, shown
 LARGEST_GANGS = 10_000
 """Maximum number of replicas of one object that are each a gang; Kubernetes itself supports 5,000 nodes."""
 LARGEST_REPLICAS = 1_000
-"""Maximum number of independent pods that are planned with their object; others are planned at creation."""
+"""Maximum number of independent pods planned with their object; further pods are planned when created."""
 
 NOTHING = Field(None)
 
@@ -23,7 +23,7 @@ BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 
-# Not frozen, as `Field`: each reading of an object creates one for each of its hundreds of templates.
+# Like `Field`, not frozen: each reading of an object creates one for each of its hundreds of templates.
 @dataclass(slots=True, unsafe_hash=True)
 class PodSetTemplate:
     """One PodSet of a gang: `count` pods of one template.
@@ -47,14 +47,14 @@ class PodSetTemplate:
 
     @property
     def key(self) -> PodSetKey:
-        """What identifies it: several templates may have one name, that of their part of a gang."""
+        """The identity of the PodSet: its name alone may be that of several, if they are of one gang part."""
         return self.pod_set, self.count, self.template.path
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLayout:
-    """The pods of an object. `members`: every template once per PodSet. `gangs`: which of them start
-    together.
+    """The pods of an object. `members`: its PodSets, each once (here and in `gangs` and `reader`, a *member*
+    is a PodSetTemplate). `gangs`: for each gang, the PodSets that start together, with the gang's counts.
 
     `indexed`: the gangs are replicas, so their names end in an index. `joint`: either all of the gangs are
     placed, or none. `loose`: the pods need not start together unless the user says so. `warnings` apply to
@@ -79,7 +79,7 @@ def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodS
 
 
 def together(members: list[PodSetTemplate], warnings: tuple[str, ...] = ()) -> WorkloadLayout:
-    """Returns one gang of all pods; PodSets that start with no pod are only templates."""
+    """Returns one gang of all pods; a PodSet that starts with no pod is a member, but not in the gang."""
     gang = tuple(pod_set for pod_set in members if pod_set.count)
     return WorkloadLayout(tuple(members), (gang,) if gang else (), warnings=warnings)
 
@@ -108,12 +108,13 @@ def replicas(obj: Field) -> WorkloadLayout:
 
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
     """Returns the layout of a set that is annotated as a gang: one gang of `size` pods, by default all."""
+    # The kinds that may be annotated so (Deployment, ReplicaSet, StatefulSet) have a single member.
     members = [replace(member, count=size or member.count) for member in layout.members if member.count]
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
 
 
 def one_by_one(every: PodSetTemplate) -> WorkloadLayout:
-    """Returns pods of one template, each a gang of its own."""
+    """Returns pods of one template, each a gang of its own; at most `LARGEST_REPLICAS` of them."""
     listed = min(every.count, LARGEST_REPLICAS)
     warnings = (f"plans the first {listed} of {every.count} pods",) if listed < every.count else ()
     return WorkloadLayout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
@@ -139,7 +140,7 @@ def job(obj: Field) -> WorkloadLayout:
 
 
 def cron_job(obj: Field) -> WorkloadLayout:
-    """Returns the layout of the Job that a CronJob creates; it is reserved when the Job exists."""
+    """Returns the layout of the Jobs that a CronJob creates; each Job is reserved only when it exists."""
     job_template = obj.get("spec").needed_map().get("jobTemplate").needed_map()
     spec, metadata = job_template.get("spec"), job_template.get("metadata")
     main = _job_member("main", spec, metadata)
@@ -162,8 +163,8 @@ def job_set(obj: Field) -> WorkloadLayout:
     """Returns the layout of a JobSet: all replicated jobs are one gang, also with `startupPolicy: InOrder`.
 
     With `exclusive-topology` on the JobSet, each child Job is a gang with a domain of its own. Except with
-    `InOrder`, they start together: KAI starts none before each has room (`minSubGroup` is the number of
-    replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
+    `InOrder`, these gangs are `joint`: KAI starts no child Job before all have room (`minSubGroup` is the
+    number of replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
     """
     members, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
@@ -201,7 +202,7 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
 
 _WORKER = "worker"
 _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler")
-"""Replica types of which a training job needs all pods. If the gang is smaller, it has fewer workers."""
+"""Replica types of which a training job needs all pods: they come before the workers, which `_cut` cuts."""
 
 
 def training_job(obj: Field, replicas: str) -> WorkloadLayout:
@@ -220,6 +221,7 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     kept = _cut(ordered, minimum)
     if run.value is not None:
         return together(kept)
+    # The minimum is that of `elasticPolicy`: the job may grow to its maxReplicas by more workers.
     max_pods = spec.get("elasticPolicy", "maxReplicas").count(sum(pod_set.count for pod_set in ordered))
     others = sum(pod_set.count for pod_set in kept if pod_set.pod_set != _WORKER)
     return together(
@@ -231,6 +233,7 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
 
 
 def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
+    """Returns the PodSets with only `minimum` pods in all: the last PodSets lose pods first."""
     left, total = minimum.count(0, minimum=1), sum(pod_set.count for pod_set in members)
     if left > total:
         raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
@@ -265,6 +268,7 @@ def _ray_workers(group: Field) -> tuple[int, int]:
     hosts = group.get("numOfHosts").count(1, minimum=1)
     min_replicas = group.count_of("minReplicas", 0) or replicas
     stated = group.count_of("maxReplicas", 0)
+    # A larger maxReplicas (often 2³¹ − 1) only says that the group has no limit.
     max_replicas = max(replicas, stated if stated <= LARGEST_GANGS else 0)
     return min_replicas * hosts, max_replicas * hosts if max_replicas > min_replicas else 0
 

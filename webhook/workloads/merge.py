@@ -1,9 +1,13 @@
 """Combines the known members of a gang that consists of several objects. Pure.
 
-Known members are PodSets, one for each part and shape. Members that are known only by number are
-placeholders, which keep room. Their size is what the gang states for each, or for those of their part
-(`bayplan.dev/gang-resources`); else their share of the total in the PodGroup (`minResources`); else that of
-the largest known member.
+The pods of known members (objects that were read) form PodSets, one for each part and shape. Of the other
+members only the number of pods is known: *placeholders* keep room for them. The request of a placeholder is
+the first of these that is known:
+
+- the request that the gang states for its part (`bayplan.dev/gang-resources`), if no pod of the part is known
+- the request that the gang states for each pod (the same annotation)
+- its share of the total in the PodGroup (`minResources`), less the requests of the known pods
+- the request of the largest known pod, of its part if there is one
 
 The same members give the same gang in any order, for example prefill, decode and router as two Jobs and a pod
 of one PodGroup.
@@ -26,8 +30,7 @@ _Kind = tuple[str, str]
 
 
 def joined(workloads: Iterable[Workload]) -> list[Workload]:
-    """Returns the same workloads; the first member of a gang has the whole gang, and the other members have
-    none.
+    """Returns the same workloads; of a gang's members, the first has the whole gang, the others have none.
 
     A suspended workload creates no pods yet, and joins no gang.
     """
@@ -97,7 +100,7 @@ def pod_set_in(gang: PodGroup, own: PodSet) -> str:
 
 
 def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_Kind, PodSet]]:
-    """Returns the known members: how many of each kind, and a PodSet of each."""
+    """Returns how many pods of each kind (name and shape of a PodSet) are known, and a PodSet of each."""
     counts: Counter[_Kind] = Counter()
     sets: dict[_Kind, PodSet] = {}
     for pod_set in (own for share in shares for own in share.own):
@@ -110,9 +113,7 @@ def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_K
 def _placeholders(
     shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet]
 ) -> Iterable[PodSet]:
-    """Returns PodSets for the members that are known only by number: of each subgroup, and of the whole
-    gang.
-    """
+    """Returns PodSets for the pods that are known only by number: of each subgroup, and of the whole gang."""
     parts = {name: part for share in shares for name, part in share.parts.items()}
     stated = {name: seat for share in shares for name, seat in share.seats.items()}
     by_name: Counter[str] = Counter()
@@ -129,7 +130,7 @@ def _placeholders(
         if count:
             alike = [pod_set for kind, pod_set in sets.items() if kind[0] == name]
             like = _largest(alike or sets.values())
-            # The request of a known member of the part takes precedence over the one stated for the part.
+            # The request of a known pod of the part takes precedence over the one stated for the part.
             room = seat if alike or name not in stated else stated[name]
             shape = like.shape if room is None else _asking(like.shape, room)
             constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint
@@ -139,7 +140,7 @@ def _placeholders(
 def _seat(
     shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet], absent: int
 ) -> Resources | None:
-    """Returns the request of each unknown member, if it is stated; None if not."""
+    """Returns the request of each of the `absent` unknown pods, stated or as a share; None if not stated."""
     stated = next((share.seat for share in shares if share.seat is not None), None)
     total = next((share.total for share in shares if share.total is not None), None)
     if stated is not None or total is None or not absent:

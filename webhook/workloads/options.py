@@ -91,10 +91,7 @@ _PART = re.compile(r"\s*(?:([0-9]{1,12})\s+)?(\S+)\s*")
 
 
 def options(*metadata: Field) -> Options:
-    """Returns the options of the object, or else of its templates. Raises `InputError` with the valid
-    values.
-    """
-
+    """Returns the options of the object, or else of its templates. Raises `InputError`, with valid values."""
     if not any(part.has("annotations") and not part.get("annotations").lacks(_KEYS) for part in metadata):
         return _NOTHING_CHOSEN
 
@@ -143,9 +140,7 @@ def _room_of_absent(stated: Field) -> tuple[Resources | None, dict[str, StatedPa
 
 
 def resources_in_text(stated: Field, text: str) -> Resources:
-    """Returns amounts such as `nvidia.com/gpu=4,cpu=8` in base units. Raises `InputError` for anything
-    else.
-    """
+    """Returns amounts such as `nvidia.com/gpu=4,cpu=8` in base units. Raises `InputError` otherwise."""
     amounts = dict(entry.split("=", 1) for entry in text.split(",") if entry.count("=") == 1)
     if len(amounts) != text.count(",") + 1:
         raise stated.error(

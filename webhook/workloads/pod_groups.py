@@ -50,8 +50,8 @@ _MINIMUM = (
 class Membership:
     """A gang's KIND/NAME, its size in pods, and its PodGroup object if known.
 
-    `name` is "" if the size is unknown. Each pod is then planned alone and under its own name; otherwise two
-    pods of one gang would get the same place. `subgroups`: those of KAI's PodGroup.
+    `name` is "" if the size is unknown. Each pod is then planned as a gang under the pod's own name: two pods
+    planned under the gang's name would both get the place of the first. `subgroups`: those of KAI's PodGroup.
     """
 
     name: str = ""
@@ -64,9 +64,7 @@ class Membership:
 def membership(
     metadata: Field, spec: Field, chosen: Options, namespace: str, groups: PodGroups
 ) -> Membership | None:
-    """Returns the gang that a pod names, None for an independent pod. Raises `InputError` for malformed
-    names.
-    """
+    """Returns the gang that a pod names, None for an independent pod. Raises `InputError` for a bad name."""
     if chosen.gang:
         return _own(chosen)
     if _names_none(metadata, spec):
@@ -168,7 +166,7 @@ def _minimum(spec: Field) -> int:
 
 
 def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Membership:
-    """Reads `spec.workloadRef` (Kubernetes 1.35): a named pod group inside a Workload object."""
+    """Reads `spec.workloadRef` (Kubernetes 1.35): a named pod group in a Workload (scheduling.k8s.io)."""
     name, part = reference.get("name").name(), reference.get("podGroup").name()
     gang = f"Workload/{name}/{part}" if part else f"Workload/{name}"
     workload = _find(groups, namespace, name)

@@ -157,8 +157,8 @@ class _Reader:
         per_pod = loose or (row.each_pod and not together)
         of_gang = shared_gang is not None and shared_gang.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
-        # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod of such an
-        # object is planned alone if its template names no reservation. A bound pod has a node already.
+        # A `child` has no gangs. An object whose owner is a gang (a JobSet's Job) is part of that gang, and a
+        # bound pod has a node already. A pod of such an owner is planned if it names no reservation.
         bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
         child = bound or (owned and row.name != "Pod")
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
@@ -210,8 +210,9 @@ class _Reader:
         return next(filter(None, (metadata.get("labels", KAI_QUEUE).text() for metadata in labelled)), "")
 
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
-        """Returns the gangs with the API group of the Topologies that their scheduler reads, by its queue or
-        its name.
+        """Returns the gangs with the API group of the Topologies that their scheduler reads.
+
+        The scheduler is known by its queue label, or by the pods' schedulerName.
         """
         specs = [member.spec for member in layout.members if member.spec.has("schedulerName")]
         names = {spec.get("schedulerName").text() for spec in specs}
@@ -247,7 +248,7 @@ class _Reader:
         return "", None
 
     def _top(self, gang: Membership | None, layout: WorkloadLayout) -> StatedTopology:
-        """Returns the topology request of the whole object; its PodGroup's request comes after its own."""
+        """Returns the topology request of the whole object; its keys take precedence over its PodGroup's."""
         own = self.row.name == "Pod"
         requests = [read_request(OBJECT_AND_TEMPLATE if own else OBJECT, self.metadata)]
         placed = [self.metadata] if own else [member.metadata for member in layout.members]
@@ -292,8 +293,8 @@ class _Reader:
     ) -> dict[PodSetKey, PodSetRequest]:
         """Returns the PodSets by their keys.
 
-        `of_gang`: they belong to a `bayplan.dev/gang` of several objects. The topology keys of a template
-        that names it apply to the whole gang, and were read already.
+        `of_gang`: the PodSets belong to a `bayplan.dev/gang` of several objects. The topology keys of a
+        template that names this gang apply to the whole gang, and were read already.
         """
         members = {member.key: member for gang in layout.gangs for member in gang}
         # Templates that start no pod are read too, so that their errors are reported.
@@ -331,7 +332,9 @@ def _name(metadata: Field, uid: str) -> str:
 
 
 def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
-    """Returns all pods of an object as members of another gang, named after their parts in it."""
+    """Returns all pods of an object as one gang, for a gang of several objects: its PodSets have the names of
+    their parts in that gang.
+    """
 
     def by_part(member: PodSetTemplate) -> PodSetTemplate:
         part = subgroup(member.metadata)
@@ -343,9 +346,7 @@ def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
 
 
 def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) -> Workload:
-    """Returns the workload as a member of a gang of several objects, whose other members are known by
-    number.
-    """
+    """Returns the workload as a member of a gang of several objects; of the others, the number is known."""
     if not workload.gangs:
         return workload
     total = shared_gang.group.get("spec", "minResources") if shared_gang.group is not None else Field(None)
@@ -362,7 +363,7 @@ def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) ->
         amounts(total.map(), total.where, up=True) or None,
         workload.gangs[0].warnings,
     )
-    # A template whose part has several shapes goes to any node of the gang: its seats have no own name.
+    # If a part has several shapes, its PodSets get new names (`merge`): its templates then serve all PodSets.
     shapes = Counter(name for name, _ in set(map(kind_of, share.own)))
     templates = tuple(replace(t, pod_set="") if shapes[t.pod_set] > 1 else t for t in workload.templates)
     workload = replace(workload, share=share, templates=templates)

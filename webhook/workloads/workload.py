@@ -10,11 +10,11 @@ from planner.model.resources import Resources
 from webhook.jsontools.path import Path
 
 
-# Not frozen, as `Field`: each reading of an object creates one for each of its hundreds of templates.
+# Like `Field`, not frozen: each reading of an object creates one for each of its hundreds of templates.
 @dataclass(slots=True, unsafe_hash=True)
 class Template:
-    """A pod template. `path`: its location (`()` is a Pod itself); `count`: how many of its pods start with
-    the gangs.
+    """A pod template. `path`: its location (`()` is a Pod itself); `count`: the pods of its PodSets in
+    `WorkloadLayout.members`, 0 if none starts.
 
     `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
     template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet

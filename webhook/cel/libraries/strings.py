@@ -85,7 +85,10 @@ def _join(meter: Meter, items: list[Any], separator: str = "") -> str:
 
 
 def quote(text: str) -> str:
-    """Returns the string in double quotes, with control characters escaped."""
+    """Returns the string in double quotes, with the characters of `_QUOTED` escaped as in a CEL literal.
+
+    A lone surrogate becomes "?": it has no UTF-8 encoding, so no response could contain it.
+    """
     clean = text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
     return f'"{clean.translate(_QUOTED)}"'
 

@@ -29,7 +29,10 @@ POD_SET: Any = StandIn()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """The common form of equal templates, with stand-ins. Compared by identity."""
+    """The common content of templates that differ only where it has stand-ins. Compared by identity.
+
+    `shown`: the content as policies see it, with defaults.
+    """
 
     shown: dict[str, Any]
     stand_ins: Mapping[Path, StandIn]
@@ -62,7 +65,8 @@ class Forms:
     def form(self, target: Target, templates: Sequence[Target], show: Show) -> Form | None:
         """Returns the form of a template; None if policies are run on this template by itself.
 
-        That is so for the only template of an object, and for an updated one, whose `oldObject` is its own.
+        That is so for an object's only template, for templates of an updated object (each has its own
+        `oldObject`), for inlined templates, and for content that JSON cannot represent.
         `show` returns the JSON of a target that policies see.
         """
         if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
@@ -94,7 +98,11 @@ class Forms:
 
 
 def with_pod_set_hidden(target: Target) -> Target:
-    """Returns the target for a run that should also hold for templates of other PodSets."""
+    """Returns the target with a stand-in for the name of its PodSet.
+
+    A run on this target raises StandInRead if it reads the name or a value that depends on the name, so a
+    result of the run is also valid for templates of other PodSets.
+    """
     return replace(target, pod_set=POD_SET)
 
 

@@ -41,8 +41,9 @@ def changes_between(before: Any, after: Any) -> Changes | None:
 
 
 def carry(raw: Any, before: Any, after: Any) -> Any:
-    """Returns `raw` with the changes from `before` (`raw` with defaults) to `after`; unchanged parts are
-    shared with `raw`.
+    """Transfers the changes from `before` to `after`, which have defaults, to `raw`, which has none.
+
+    `before` is `raw` with defaults. Returns the changed object; its unchanged parts are shared with `raw`.
     """
     changes = changes_between(before, after)
     return raw if changes is None else changes.onto(raw)
@@ -81,7 +82,7 @@ class _ListChanges:
 
     def onto(self, raw: Any) -> list[Any]:
         items = raw if isinstance(raw, list) else self.before
-        if len(items) != len(self.before):
+        if len(items) != len(self.before):  # then indexes into `before` do not hold for `raw`
             return self.after
         result: list[Any] = []
         for item, (index, changes) in zip(self.after, self.elements, strict=True):
@@ -103,8 +104,10 @@ def _of_maps(before: Json, after: Json) -> Changes | None:
 
 
 def _of_lists(before: list[Any], after: list[Any]) -> Changes:
-    """Returns the changes of a list. Elements are matched by equality, then by name, then by index; those
-    that have a counterpart keep their form without defaults.
+    """Returns the changes of a list; an element that has a counterpart in `before` gets no defaults.
+
+    A counterpart is searched in this order: an equal element with the same name, any element with the same
+    name; for elements without a name: an equal element, the element with the same index.
     """
     left = dict.fromkeys(range(len(before)))
     places_by_name: dict[str, list[int]] = {}
@@ -135,8 +138,8 @@ def _name(item: Any) -> str | None:
 
 
 def _namesake(item: Any, before: list[Any], namesakes: list[int]) -> int | None:
-    """Returns the index of the element with the same name, an equal one if there is one; None if there is
-    no such element.
+    """Returns the index of an element of `namesakes` (indexes of elements with the item's name) that equals
+    the item, or else the first of them; None if there are none.
 
     Only elements with the same name can be equal, so no others are compared.
     """

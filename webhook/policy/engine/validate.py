@@ -39,7 +39,7 @@ KEY_LIMIT = 63
 
 
 FAILURE_KEY = "failure"
-"""The key under which a finding with the action Audit is recorded."""
+"""The audit annotation that records a finding with the action Audit is `POLICY.failure`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,10 @@ def run_validating(
 
 
 class _Collected:
-    """Collects the findings, failures and audit annotations of all policies. `ran`: names of policies."""
+    """Collects the findings, failures and audit annotations of all policies.
+
+    `ran`: the name of a policy for each run whose match conditions hold.
+    """
 
     __slots__ = ("annotations", "failures", "findings", "ran")
 
@@ -192,10 +195,11 @@ class _Collected:
             del self.findings[findings:], self.failures[failures:], self.ran[ran:]
 
     def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """Runs each binding, each target, and each parameter object."""
+        """Runs the policy for each target, each binding, and each parameter object."""
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
-        all_passed: set[Form] = set()  # whose templates have no finding in any run
+        all_passed: set[Form] = set()  # forms (see `alike.py`) whose templates have no finding in any run
+        # Templates of one form may differ in labels: an object selector may select only some of them.
         runs_on_all = all(binding.match.selects_all for binding in policy.bindings)
         for target in policy_pass.targets(policy, obj):
             poll_policies()
@@ -235,13 +239,14 @@ class _Collected:
         whole: Mapping[str, Any] | None,
         form: Form,
     ) -> bool:
-        """Returns whether a policy passes on all templates of a form: it has no finding, and reads no
-        stand-in.
+        """Returns whether a policy passes on all templates of a form: it has no finding or failure, and reads
+        no stand-in.
 
-        If it reads a stand-in, its findings are discarded, because they may depend on the template.
+        If not, everything that this run collected is removed: the caller runs the policy on each template.
         """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotations = dict(self.annotations)
+        # A policy that is `alike` reads no value of the PodSet, so nothing needs to be hidden from it.
         seen = target if policy.alike else with_pod_set_hidden(target)
         try:
             self._validate(policy, run, policy_pass.activation(run, seen, whole, form.shown), policy_pass)
@@ -268,8 +273,10 @@ class _Collected:
         self._annotate(activation, run, policy)
 
     def _fail(self, failed: Failure, binding: PolicyBinding) -> None:
-        """Records a failure. With failurePolicy Fail it counts as a finding of its binding, so it refuses the
-        request only if the binding denies.
+        """Records a failure.
+
+        With failurePolicy Fail, it refuses the request only if its binding has the action Deny; otherwise it
+        is recorded as a finding, so that the binding's actions (Warn, Audit) apply to it.
         """
         actions = binding.actions
         if failed.fatal and "Deny" not in actions:

@@ -64,8 +64,8 @@ TEMPLATE: frozenset[Place] = frozenset({"template"})
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An annotation. `places`: on which objects its own system reads it. `values`: the valid values; () for
-    any.
+    """An annotation. `places`: where its own system reads it, on the object or on the pod template. `values`:
+    the valid values; () for any.
     """
 
     name: str
@@ -94,10 +94,11 @@ OLD_SCOPE = "scheduling.run.ai/topology-policy"
 
 
 REQUIRED_LEVEL = "bayplan.dev/required-level"
-"""Bayplan's own key, for clusters without KAI, as is the next one."""
+"""Bayplan's own key, for clusters without KAI."""
 
 
 PREFERRED_LEVEL = "bayplan.dev/preferred-level"
+"""Bayplan's own key, for clusters without KAI."""
 
 
 KEYS: tuple[Key, ...] = (
@@ -169,9 +170,9 @@ NOTHING_STATED = StatedTopology()
 def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
     """Returns the topology request in the annotations of these metadata.
 
-    If several state the same meaning, the first one counts; all are recorded in `origins`. `places`: what the
-    metadata belongs to; both places for a Pod, which is an object and a template at once. Raises `InputError`
-    for an invalid value.
+    If several annotations have the same meaning, the first one counts; those of `TOLD_MEANINGS` are all
+    recorded in `origins`. `places`: what the metadata belongs to; both places for a Pod, which is an object
+    and a template at once. Raises `InputError` for an invalid value.
     """
     fields: dict[Meaning, list[Field]] = {}
     warnings: list[str] = []
@@ -271,7 +272,7 @@ def request_of_pod_group(group: Field) -> StatedTopology:
 
 
 def request_of_constraint(part: Field) -> StatedTopology:
-    """Returns the request in the `topologyConstraint` of a KAI PodGroup's spec or subgroup."""
+    """Returns the request in the `topologyConstraint` of `part`: a KAI PodGroup's spec, or a subgroup."""
     return _sum_up(_fields_of(part), [])
 
 
@@ -313,8 +314,8 @@ def _affinity(affinity: Field) -> tuple[Requirement, ...]:
 
 
 def merged(parts: Iterable[StatedTopology], affinity: tuple[Requirement, ...] = ()) -> StatedTopology:
-    """Returns several requests for the same pods as one: for each part of a constraint, the first that states
-    it. A given `affinity` replaces theirs.
+    """Combines several requests for the same pods: each field has the value of the first request that states
+    it; slice level and size come from the same request. A given `affinity` replaces those of the requests.
     """
     listed = [part for part in parts if part is not NOTHING_STATED]
     if len(listed) <= 1 and not affinity:

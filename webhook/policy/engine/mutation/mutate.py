@@ -46,7 +46,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A policy that was left out, because the caller does not have its variables."""
+    """A policy that was left out, because the caller does not provide the variables `lacks`."""
 
     policy: str
     lacks: tuple[str, ...]
@@ -57,7 +57,7 @@ class Mutated:
     """The object after all policies, and the effects of each.
 
     `errors` are failures with failurePolicy Fail (the request is refused), `warnings` those with Ignore. If
-    there are errors, `object` has only the changes before them, and is not used. `cost`: CEL cost units.
+    there are errors, `object` lacks the changes that failed, and must not be used. `cost`: CEL cost units.
     """
 
     object: Object
@@ -71,8 +71,9 @@ class Mutated:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The effect of a run on each template of one form: the changes of its mutations, and the resulting
-    form.
+    """The effect of a run on each template of one form (see `alike.py`).
+
+    `steps`: the changes of its mutations, in order. `form`: the common form of the changed templates.
     """
 
     steps: tuple[Changes, ...]
@@ -81,10 +82,12 @@ class _Change:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """The results of one binding's runs, kept for other templates.
+    """The results of a policy's runs under one binding, kept for the object's other templates.
 
-    `unchanged`: forms whose templates no run changes. `changes`: by binding, parameters and form; None if the
-    policy must be run on each template. `results`: the changed template, by content; None for no change.
+    `unchanged`: forms (see `alike.py`) whose templates no run changes. `changes`: the effect on all templates
+    of a form, by the `id` of the binding, the `id` of the parameters, and the form; None if the policy must
+    be run on each template. `results` is for such runs: the changed template, by `PolicyPass.content`; None
+    for no change.
     """
 
     unchanged: set[Form] = field(default_factory=set)
@@ -123,7 +126,7 @@ def runnable_policies(
 class MutatingPass:
     """The mutating policies of one request, run step by step; `obj` is the current object.
 
-    The caller may make the plan after the policies that do not use it, before those that do.
+    The caller runs the policies that do not use `plan`, may then make the plan, and runs those that use it.
     """
 
     policy_pass: PolicyPass
@@ -133,7 +136,7 @@ class MutatingPass:
     effects: list[Effect] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     first_results: dict[str, Object] = field(default_factory=dict)
-    """The object after each policy's first run: if it has changed since, the policy is reinvoked."""
+    """The object after each policy's first run; the policy is reinvoked if the object has changed since."""
 
     @classmethod
     def begin(
@@ -202,6 +205,7 @@ class MutatingPass:
                 form = self.policy_pass.form(target.on(self.obj), template=True)
                 if form in outcomes.unchanged:
                     continue
+                # Templates of one form may differ in labels: an object selector may select only some of them.
                 has_effect = not binding.match.selects_all
                 for run in self.policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
@@ -221,7 +225,8 @@ class MutatingPass:
     def _mutate_alike(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, outcomes: _Outcomes
     ) -> bool:
-        """Runs the policy on one target, or applies the known effect on an equal template.
+        """Runs the policy on one target, or applies the effect that is known from a template of the same
+        form or content.
 
         Returns whether the effect is the same on all templates of the target's form.
         """
@@ -240,17 +245,19 @@ class MutatingPass:
                 raw = target.on(self.obj).raw
                 outcomes.results[content] = None if raw is target.raw else raw
         elif (outcome := outcomes.results[content]) is not None:
-            # Each template gets a map of its own, because the plan is later written into each PodSet's.
+            # Each template gets its own map, because the plan is later written into each PodSet's template.
             self.obj = replaced(self.obj, target.path, dict(outcome))
         return False
 
     def _change(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, form: Form
     ) -> _Change | None:
-        """Returns the effect of one run on all templates of a form.
+        """Returns the effect of one run on all templates of a form; `self.obj` is not changed.
 
-        None if it reads a stand-in or fails: its result may then depend on the template.
+        None if the run reads a stand-in or fails, or if the changed templates have no common form: the effect
+        may then depend on the template.
         """
+        # A policy that is `alike` reads no value of the PodSet, so nothing needs to be hidden from it.
         seen = target if policy.alike else with_pod_set_hidden(target)
         steps: list[Changes] = []
         try:
@@ -266,6 +273,7 @@ class MutatingPass:
                 changes = changes_between(form.shown, mutated)
                 if changes is not None:
                     steps.append(changes)
+                    # The next mutation sees the form of the changed template.
                     target = target.on(target.write_back(self.obj, changes.onto(target.obj or {})))
                     changed = self.policy_pass.form(target, template=True)
                     if changed is None:
@@ -276,7 +284,7 @@ class MutatingPass:
         return _Change(tuple(steps), form)
 
     def _follow(self, change: _Change, target: Target) -> None:
-        """Applies to one template the effect on a template of the same form."""
+        """Applies the effect that is known for a template's form to this template."""
         poll_policies()
         raw = carried = target.obj or {}
         for changes in change.steps:
