@@ -26,20 +26,22 @@ from planner.node.gpu_sharing import SharedGpus
 from planner.node.numa_state import NumaState
 
 MAX_CORES = 4095
-"""Maximum number of cores that count toward a node's worth: 12 bits, so one device outweighs all cores."""
+"""Maximum number of cores that count toward a host's worth: 12 bits, so one device outweighs all cores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DomainCapacity:
     """The free capacity of a domain. Equal capacities are one object (`CapacityPool`).
 
-    `size`: the number of nodes. `opened`: a node is in use (not pristine). `gang`: a gang that holds or uses
-    a part of the domain, "" for none. `worth`: free devices times 4096, plus free cores (`worth_of`).
+    `level`: the index of the domain's level, -1 for the whole topology. `has_name`: False if its nodes lack
+    the label of this level. `size`: the number of nodes. `opened`: a node is in use (not pristine). `gang`: a
+    gang that holds or uses a part of the domain, "" for none. `worth`: free devices times 4096, plus free
+    cores (`worth_of`); of domains that cost the same otherwise, a plan uses the one with the least.
 
     Only hosts have `free` (the remaining amounts), `held` (the gang that holds the whole host), `taints`,
     `cordoned`, `ready`, and `gpus` (for pods that share a GPU). All other domains have `children`. If there
-    are many children, `chunks` are capacities of several neighbours each. A chunk has `is_chunk` set, and the
-    level of the domain that it belongs to.
+    are many children, `chunks` are capacities of several neighbouring children each. A chunk has `is_chunk`
+    set, and the level of the domain whose children it covers.
     """
 
     level: int
@@ -74,7 +76,10 @@ class DomainCapacity:
 
     @property
     def coarsest(self) -> int:
-        """The coarsest level whose domains this capacity contains completely."""
+        """The coarsest level whose domains this capacity contains completely.
+
+        A chunk contains only a part of its own domain, but each of that domain's children completely.
+        """
         return self.level + self.is_chunk
 
 

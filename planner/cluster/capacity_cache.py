@@ -100,7 +100,7 @@ class CapacityPool:
             return capacity
 
     def deeper(self, host: DomainCapacity) -> DomainCapacity:
-        """Returns the same host capacity with the next level, for a tree with an added level."""
+        """Returns the same host capacity one level deeper, for a tree in which a level is added above it."""
         key = ("deeper", host)
         with self.lock:
             capacity = self._capacities.get(key)
@@ -113,7 +113,7 @@ class CapacityIndex:
     """The capacities of trees at one moment, computed on demand.
 
     A change gives another `CapacityIndex`, which keeps the former roots and the names of the nodes that have
-    changed since. They are rebuilt only when a capacity is requested, so ten events between two plans cost
+    changed since. A root is rebuilt only when its capacity is requested, so ten events between two plans cost
     one rebuild.
     """
 
@@ -167,7 +167,10 @@ def rebuild(
     places: Sequence[Place],
     host: Callable[[Subtree], DomainCapacity],
 ) -> DomainCapacity:
-    """Returns the capacity of a branch from its former capacity and the changed hosts at `places`."""
+    """Returns the capacity of a branch from its former capacity and the changed hosts at `places`.
+
+    `former`: the branch whose capacity is `old`.
+    """
     if branch.node:
         return host(branch)
     if former is branch and not places:
@@ -175,7 +178,7 @@ def rebuild(
     inside: dict[int, list[Place]] = {}
     for place in places:
         inside.setdefault(branch.find(key_at(place, branch))[0], []).append(place)
-    if former is branch:
+    if former is branch:  # the same children: only those with changed hosts are looked at
         children = list(old.children)
         for index, changed in inside.items():
             child = branch.children[index]

@@ -2,8 +2,9 @@
 
 A process that has the earlier snapshot can compute the later one from it. The delta lists the nodes, pods and
 reservations that differ. They are found by object identity, because consecutive snapshots share what did not
-change. There is no delta if the topologies changed, since all trees are then rebuilt, or if there are more
-than `MANY` changes, since building a new snapshot then costs no more.
+change. There is no delta if the topologies changed, since all trees are then rebuilt; if the CEL engine of
+the claims changed, since the engine is code and cannot be sent; or if there are more than `MANY` changes,
+since building a new snapshot then costs no more.
 
 Example: a pod was bound, and a gang ended. The delta has the pod and the gang's name, a few hundred bytes.
 """
@@ -36,7 +37,9 @@ _FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _OT
 class SnapshotDelta:
     """The records that differ between two snapshots.
 
-    `facts`: fields of the infrastructure that differ, nodes excepted. `order`: the gangs of all reservations
+    `facts`: the fields of `Infrastructure` that differ (`_FACTS`), by name. `nodes`, `pods`: those that are
+    new or changed. `ended`: gangs without a reservation in the later snapshot; `held`: the reservations that
+    are new or changed. `order`: the gangs of all reservations
     in order; None if the new and changed ones come last, in the order of `held`.
     """
 
@@ -73,7 +76,7 @@ def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
 
 
 def after(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
-    """Returns the later snapshot; the former one if nothing differs."""
+    """Returns the snapshot after the difference; `former` itself if nothing differs."""
     if difference == SnapshotDelta(former.revision):
         return former
     snapshot = former

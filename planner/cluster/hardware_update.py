@@ -53,7 +53,7 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
 
 
 def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
-    """Returns the names of nodes whose devices, or the devices of whose pods, differ with these claims."""
+    """Returns the names of the nodes on which these claims change the devices or what pods take of them."""
     old = snapshot.base.claims
     if bool(old.slices) != bool(claims.slices):
         return set(snapshot.nodes)  # without ResourceSlices, node labels define the devices

@@ -51,8 +51,8 @@ class InfrastructureIndex:
     """Values that an `Infrastructure` has computed so far; None means not computed yet.
 
     This is the only part that is written after the record is created: by the record itself on first use, or
-    by the record that it was made from (`with_node`, `with_hardware`) if the change does not affect the
-    value.
+    by `with_node` and `with_hardware`, which copy the values of the former record that the change does not
+    affect.
     """
 
     trees: dict[str, TopologyTree] | None = None
@@ -70,8 +70,8 @@ class InfrastructureIndex:
 class Infrastructure:
     """The data that consecutive snapshots share: topologies, nodes, links, and the trees built from them.
 
-    Mappings by name: `nodes`; `links` by topology; `numa` by node; `spaces` (labels) by namespace. `bounds`
-    and `quotas`: by NAMESPACE/NAME of the LimitRange and ResourceQuota. `ignored`: the number of objects of
+    `links`: by topology. `numa`: the NUMA zones by node. `spaces`: the labels of each namespace. `bounds` and
+    `quotas`: by NAMESPACE/NAME of the LimitRange and ResourceQuota. `ignored`: the number of objects of
     each kind that the planner does not use. `growth`: node pools that an autoscaler may enlarge. All records
     derived from one cluster share `capacities` and `plan_cache`.
     """
@@ -157,8 +157,9 @@ class Infrastructure:
 
     @property
     def wide_trees(self) -> dict[str, TopologyTree]:
-        """The tree of each topology over all nodes, by topology name. Nodes to which the topology does not
-        apply are hosts without level labels.
+        """The tree of each topology over all nodes, by topology name, for gangs that request no level.
+
+        Nodes to which the topology does not apply are hosts without level labels.
         """
         if self.index.wide_trees is None:
             self.index.wide_trees = self._grow_wide_trees()
@@ -218,6 +219,8 @@ class Infrastructure:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
         node_devices = self.node_devices.of(node.name)
         offers = offered(node, node_devices.pools if node_devices else {})
+        # An extended resource that a DeviceClass serves is claimed on nodes that do not list it. The kubelet
+        # still lists it, with 0, after its device plugin is gone.
         gone = [name for name in self.claims.extended if not offers.get(name, 1)]
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
@@ -239,7 +242,7 @@ class Infrastructure:
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
         changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
-        for section in fields(InfrastructureIndex):  # no value depends on these
+        for section in fields(InfrastructureIndex):  # none depends on these two settings
             setattr(changed.index, section.name, getattr(self.index, section.name))
         return changed
 
@@ -282,7 +285,7 @@ class Infrastructure:
         return True
 
     def _hand_over(self, changed: Infrastructure, old: Node | None, new: Node | None) -> None:
-        """Copies the computed values to which the old and the new node contribute the same."""
+        """Copies the computed values that stay true: those to which both nodes contribute the same."""
         former, index = self.index, changed.index
         index.node_devices = former.node_devices
         if former.devices is not None and self._devices_of(old) == self._devices_of(new):
@@ -339,7 +342,7 @@ def _with(
     is_member = name in tree.places
     if not is_member and member is None:
         return tree.over(cluster)
-    if tree.clashing:
+    if tree.clashing:  # two nodes have the same hostname label
         return None
     if is_member and member and tree.place_of(member) == tree.places[name]:
         return tree.anew(name, cluster)
@@ -348,7 +351,7 @@ def _with(
 
 
 def _tainted(node: Node | None) -> str:
-    """Returns the name that a node contributes to `Infrastructure.tainted`, "" if it has no taints."""
+    """Returns the node's name if `Infrastructure.tainted` lists it, "" if the node has no taints."""
     return node.name if node and node.taints else ""
 
 

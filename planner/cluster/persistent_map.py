@@ -106,9 +106,9 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         self._rest_on(base)
 
     def may_differ(self, former: Mapping[K, V]) -> Iterable[K]:
-        """Returns the keys under which the two may differ; under all other keys both have the same object.
+        """Returns the keys under which the two mappings may differ; all other keys have the same object.
 
-        If the two share a layer, only the changes above it are compared: a hundred keys instead of 5,000.
+        If they share a layer, only the changes above it are compared: a hundred keys instead of 5,000.
         """
         if self is former:
             return ()
@@ -154,6 +154,7 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         keys = before.copy()
         for key in dict.fromkeys(self._moved):
             place = bisect_left(keys, order(key), key=order)
+            # A removed key is cut out; an added one is inserted, or stays if it is there already.
             keys[place : place + (place < len(keys) and keys[place] == key)] = [key] if key in self else []
         return keys
 

@@ -13,7 +13,7 @@ Each kind of entry is a `CacheSection`, declared beside the type that it stores:
     ELIGIBILITY     search/eligibility_map.py             eligible nodes by subtree         tree rebuilt
     CLASSES         search/level_search.py                pods of a class that domains take never
     RANKINGS        search/level_search.py                the best domain for a pod class   never
-    INTERCHANGEABLE search/mixtures/equivalent_classes.py whether nodes tell shapes apart   never
+    INTERCHANGEABLE search/mixtures/equivalent_classes.py if domains hold two shapes alike  never
     REFINED_TREES   search/rules/label_levels.py          trees with labels as levels       a node changes
     TALLIES         explain/obstacles.py                  why domains take no pod           never
     LEAF_HOSTS      leafspine/leaf_capacity.py            pods that a leaf takes            never
@@ -71,7 +71,7 @@ class CacheSection(Generic[K, V]):
 
 
 COMMON = 0
-"""The lane that all threads share that have none of their own."""
+"""The lane that threads without a lane of their own share."""
 
 
 class _OwnLane(local):
@@ -143,7 +143,7 @@ def still() -> AbstractContextManager[None]:
 
 @dataclass(slots=True)
 class _CachedValue:
-    """A value, and the number of results that it had when they were last counted by `count`."""
+    """A value, and its number of results when `count` last counted them."""
 
     value: object
     count: Callable[[Any], int]

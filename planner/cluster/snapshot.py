@@ -54,8 +54,8 @@ class Snapshot:
     """The cluster at one moment. Immutable for its users: each change gives another snapshot.
 
     `pods`: pods that use capacity. `reservations`: what gangs hold. `revision`: the revision of the ledger's
-    book. A changed snapshot shares with the former one everything that the change does not affect. A plan on
-    it equals a plan on a snapshot that is built from scratch.
+    book. A changed snapshot shares with the former one everything that the change does not affect; a plan on
+    the changed snapshot equals a plan on a snapshot of the same objects that is built from scratch.
     """
 
     base: Infrastructure
@@ -137,9 +137,8 @@ class Snapshot:
         return NodeUsage(self.base, self.bound, self.holds)
 
     def plain_free_on(self, name: str) -> dict[str, int] | None:
-        """Returns the free amounts of a node, None if amounts alone do not determine which pods fit.
-
-        This is the case for NUMA zones, GPU shares and claimed devices. None for an unknown node, too.
+        """Returns the free amounts of a node; None if amounts alone do not determine which pods fit (NUMA
+        zones, GPU shares, claimed devices), or if the node is unknown.
         """
         node = self.nodes.get(name)
         return None if node is None or self.base.aligned(node) is not None else self.usage.plain_free_on(node)
@@ -186,7 +185,9 @@ class Snapshot:
         return {node: holds[-1][0].gang for node, holds in self.holds.by_node.items()}
 
     def held_nodes(self, reservation: Reservation) -> frozenset[str]:
-        """Returns every node that a reservation blocks: its own, and those added to its domains since."""
+        """Returns every node that a reservation blocks: its own nodes, and nodes that have joined the domains
+        that it holds.
+        """
         tree = self.base.trees.get(reservation.topology)
         branches = (tree.branch(domain) for domain in reservation.domains) if tree else ()
         joined = (name for branch in branches if branch and tree for name in tree.names(branch))
@@ -264,6 +265,7 @@ class Snapshot:
         changed_nodes: set[str] = set()
         for reservation in (*removed, *added):
             changed_nodes |= self.held_nodes(reservation)
+            # Bound pods with the reservation's id are covered by it, or no longer are.
             changed_nodes |= self.bound.carriers.get(reservation.id) or frozenset()
         holds = self.holds.updated(removed, added, self.held_nodes)
         return self.evolve(
@@ -319,19 +321,19 @@ class Snapshot:
         return Snapshot(replace(self.base, nodes=by_name), self.bound, self.reservations, self.revision)
 
     def without_node(self, name: str) -> Snapshot:
-        """Returns the same cluster without this node. Its pods count again if it is added again."""
+        """Returns the same cluster without this node. Its pods count again if the node is added again."""
         return self if name not in self.base.nodes else self._with_base(self.base.without_node(name), name)
 
     def _with_base(self, base: Infrastructure, node: str) -> Snapshot:
         """Returns the snapshot after a node change. Gangs that hold the node's domain also hold the node."""
-        if base.index.trees is None:
+        if base.index.trees is None:  # the trees are rebuilt from all nodes, so no computed value is kept
             return Snapshot(base, self.bound, self.reservations, self.revision)
         holds = self.holds.over(node, base.domains_of(node))
         return self.evolve(base=base, holds=holds, changed_nodes={node})
 
     @property
     def latest(self) -> Snapshot:
-        """This cluster with the book that was applied last, from which the next book differs little.
+        """This cluster with the book that was passed last to `with_book`: the next book differs little.
 
         This is only a hint: a thread that sees an older snapshot only compares more reservations.
         """
@@ -349,8 +351,9 @@ class Snapshot:
     ) -> Snapshot:
         """Returns this snapshot with the given changes. `changed_nodes`: the nodes that they affect.
 
-        This is the only place that copies computed values. `holds` must match `reservations`. Apart from the
-        changed nodes, `base` must have the same nodes at the same places in its trees.
+        This is the only place that copies the computed values of a snapshot. `holds` must match
+        `reservations`. All nodes of `base` that are not in `changed_nodes` must be the same and have the same
+        places in its trees.
         """
         snapshot = Snapshot(
             self.base if base is None else base,

@@ -39,8 +39,8 @@ class Leaf:
     """A leaf switch with its nodes.
 
     `switch`: its vertex in the graph. `path`: its domain. `way`: the child indexes from the root of the tree
-    to the domain. `gpus`: the GPUs of its nodes. `places`: indexes of the nodes, among those of the domain,
-    that belong to the leaf; () for all.
+    to the domain. `gpus`: the number of GPUs of all its nodes. `places`: if `LeafSpine.faster` has removed
+    nodes, the indexes of the remaining ones among the nodes of the domain; () if it has removed none.
     """
 
     path: Domain
@@ -67,7 +67,8 @@ class LeafSpine:
     def faster(self, gbps: float) -> LeafSpine:
         """Returns the fabric without links below `gbps`, and without leaves and nodes that then have no link.
 
-        Links of unknown speed stay.
+        Links of unknown speed stay. The result depends only on how many of the known speeds are below
+        `gbps`, so one fabric is cached for each number.
         """
         slower = bisect_left(self.speeds, gbps)
         if not slower:
@@ -126,7 +127,7 @@ class LeafSpine:
             return 0
         neighbours = self.neighbours(leaf)
         if neighbours == self.neighbours(other_leaf):
-            return 2 if neighbours else FARTHEST
+            return 2 if neighbours else FARTHEST  # 2: by way of a common neighbour
         if neighbours not in self._reach:
             import networkx as nx
 
@@ -156,9 +157,11 @@ class LeafSpine:
         return self.narrowest_among((switch, other_switch))
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
-        """Returns the lowest bandwidth in Gb/s between any two of these switches; None if it is not known.
+        """Returns the lowest bandwidth in Gb/s between any two of these switches, without pairs for which it
+        is not known; None if it is not known for any.
 
-        The maximum spanning tree of the graph contains the fastest path between any two switches.
+        The maximum spanning tree of the graph contains the fastest path between any two switches. Paths from
+        the first switch are enough: the path between two others uses only links of their paths to the first.
         """
         import networkx as nx
 

@@ -71,7 +71,7 @@ def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) ->
 
 
 def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) -> str:
-    """Returns the obstacle by the node's labels and the shape's exclusions, taints and condition aside.
+    """Returns the obstacle by the node's labels and the shape's exclusions; ignores taints and condition.
 
     `linked`: the pod's gang requests a topology.
     """

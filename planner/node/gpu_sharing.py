@@ -49,7 +49,7 @@ beyond it the shares count as not fitting. Eight GPUs with six different share s
 
 
 Part = tuple[int, int]
-"""The share of one pod: its size, and the number of different GPUs of each of which it needs that size."""
+"""The share of one pod: its size on one GPU, and the number of different GPUs on which it takes that size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +227,7 @@ def _parts(pending: Resources, gpus: SharedGpus) -> Iterator[Part]:
     for name, count in pending.items():
         share = share_named(name)
         if share is not None and count > 0:
+            # A share that is larger than a GPU (the pod was bound nevertheless) counts as a whole GPU.
             yield from ((min(share.size(gpus), gpus.gpu_size), share.devices),) * count
 
 

@@ -1,7 +1,8 @@
 """MIG geometry: which profiles a GPU model (board) has, and which sets of MIG instances fit on one GPU.
 
 Source: NVIDIA's MIG user guide, the tables of supported profiles. A profile name means different things on
-different boards, so profiles belong to a board, which the node's product label determines.
+different boards, so profiles belong to a board, which the node's product label determines. A profile with
+`+me` includes the media extensions of a GPU, so a GPU has at most one instance of such profiles.
 """
 
 from __future__ import annotations
@@ -59,12 +60,14 @@ _SEVEN = {
     "B300": "1g.34gb 1g.67gb 2g.67gb 3g.135gb 4g.135gb 7g.269gb",
     "GB300": "1g.35gb 1g.70gb 2g.70gb 3g.139gb 4g.139gb 7g.278gb",
 }
+"""The profiles of boards with seven compute slices, in the order of `_SHAPES`."""
 
 
 _FOUR = {
     "A30": (("1g.6gb", 1, 4, (0, 1, 2, 3)), ("2g.12gb", 2, 2, (0, 2)), ("4g.24gb", 4, 1, (0,))),
     "RTX-PRO-6000": (("1g.24gb", 1, 4, (0, 1, 2, 3)), ("2g.48gb", 2, 2, (0, 2)), ("4g.96gb", 4, 1, (0,))),
 }
+"""The profiles of boards with four compute slices: name, slices of both kinds, maximum per GPU, starts."""
 
 
 def _seven(name: str, names: str) -> Board:
@@ -107,7 +110,9 @@ _PRODUCTS = (  # words that the product label contains, and the board; the first
 
 
 def board_of(product: str) -> Board | None:
-    """Returns the board of a `nvidia.com/gpu.product` label, None if unknown. Ignores `-MIG-…`, `-SHARED`."""
+    """Returns the board that a `nvidia.com/gpu.product` label names, None if it is unknown. The suffixes
+    `-MIG-…` and `-SHARED` are ignored.
+    """
     plain = product.upper().split("-MIG-")[0].removesuffix("-SHARED")
     words = plain.replace("_", "-")
     for wanted, name in _PRODUCTS:

@@ -43,8 +43,9 @@ labels; the bound limits memory if requests use many keys (each entry refers to 
 class NodeGroup:
     """A kind of nodes: those with the same product, taints and amounts.
 
-    `allocatable`: the smallest amount of any of the nodes, by resource, including what a MIG reconfiguration
-    in progress will offer. `claimable`: the number of GPUs of a node that only device claims can use.
+    `allocatable`: by resource, the smallest amount that any of the nodes has, including what a MIG
+    reconfiguration in progress will offer. `claimable`: the number of GPUs of a node that only device claims
+    can use.
     """
 
     product: str
@@ -170,7 +171,7 @@ def claimable(node: Node) -> int:
 
 
 def could_take(kinds: Iterable[NodeGroup], shape: PodShape, claimed: int) -> list[NodeGroup]:
-    """Returns the kinds of nodes that could take a pod of this shape that also claims `claimed` GPUs."""
+    """Returns the kinds of nodes that could take a pod of this shape, which also claims `claimed` GPUs."""
     return [kind for kind in kinds if (not claimed or kind.gpus >= claimed) and kind.takes(shape)]
 
 

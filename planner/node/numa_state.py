@@ -33,7 +33,7 @@ classes need a few dozen.
 class NumaState:
     """The allocatable and free amounts of each zone, and the `policy` and `scope` of the Topology Manager.
 
-    Each of the two is sorted by amounts, because zones are interchangeable.
+    `allocatable` and `free` are each sorted by amounts, because zones are interchangeable.
     """
 
     policy: str
@@ -72,7 +72,7 @@ class NumaState:
             former, zones = zones, zones.with_new_pod(alignment) if zones else None
             if zones is None:
                 return count
-            if zones == former:
+            if zones == former:  # such a pod takes nothing from the zones
                 return limit
         return limit
 
@@ -83,8 +83,8 @@ class NumaState:
 class ArrivalOrders:
     """Decides which numbers of pods of several classes a node's zones admit in every order.
 
-    A count is a tuple with the number of pods of each class. `_states` is a memo: by count, the states of the
-    zones after these pods in all orders.
+    `counts`: the number of pods of each class. `_states` is a memo: by counts, the possible states of the
+    zones after these pods; None if the kubelet refuses a pod in some order.
     """
 
     def __init__(self, zones: NumaState, alignments: Sequence[Alignment]) -> None:

@@ -35,7 +35,8 @@ UNALIGNED = "no NUMA node known with "
 def groups_fit(size: int, free: Resources, groups: Iterable[tuple[int, int, int]]) -> bool:
     """Reports whether NVLink groups fit on a node with these free amounts and NVLink domains of `size` GPUs.
 
-    Each of `groups` is (number of pods, pods per group, GPUs per pod); the last group may be smaller.
+    Each of `groups` describes the pods of one class: (number of pods, pods per group, GPUs per pod). The last
+    NVLink group of a class may have fewer pods.
     """
     parts: list[tuple[int, int]] = []
     for count, group_size, gpus in groups:

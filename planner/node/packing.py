@@ -126,7 +126,10 @@ class _OneClassFit:
         self._alignment = alignment_for(shape)
 
     def best(self, host: HostRoom, allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
-        """Returns the maximum number of pods, as one combination; () if no pod fits."""
+        """Returns the maximum number of pods, as one combination; () if no pod fits.
+
+        `allowed` is not read: the search asks only about hosts that some class may use.
+        """
         room, free, available_devices = self._cap, host.amounts, host.available_devices
         if self._amounts and available_devices is None:
             for name, need in self._amounts:
@@ -147,8 +150,8 @@ class _OneClassFit:
 class _SeveralClassesFit:
     """Computes the maximal combinations of pod counts of several classes that fit on a node.
 
-    There is one instance per search. The key of its memo is everything that `_search` reads, with the free
-    amounts of requested resources only, so that nodes that are equal in these share an entry.
+    There is one instance per search. The key of its memo is everything that `_search` reads. Of the free
+    amounts, only those of requested resources are in the key, so that nodes with equal ones share an entry.
     """
 
     def __init__(self, pod_classes: Sequence[PodClass], host_level: int) -> None:
@@ -192,6 +195,7 @@ class _SeveralClassesFit:
         if not any(takes_devices(available_devices, shape) for shape in self._shapes):
             available_devices = None
         nvlink_size = host.nvlink_size if any(shape.nvlink_group for shape in self._shapes) else 0
+        # GPU shares, claims and NVLink groups depend on free GPUs beyond the amounts that the pods request.
         if not (self._claiming or self._sharing or available_devices or nvlink_size):
             amounts = self._useful(free)
         gpus, numa_state = host.gpus if self._sharing else None, host.numa_state
@@ -254,6 +258,7 @@ class _SeveralClassesFit:
             if pod_class == last:
                 poll("search")
                 whole = (*counts, room)
+                # Counts are tried in descending order, so a later combination never exceeds an earlier one.
                 if not any(all(map(int.__ge__, other, whole)) for other in largest):
                     largest.append(whole)
                 return
@@ -270,7 +275,7 @@ class _SeveralClassesFit:
         claim_specs: Sequence[tuple[ClaimSpec, ...]],
         counts: tuple[int, ...],
     ) -> int:
-        """Returns how many pods of the last class in `counts` fit, with the claims of all its classes."""
+        """Returns how many pods of the last class in `counts` fit, with the claims of all classes."""
         pod_class, room = len(counts) - 1, counts[-1]
         gpus = [shape.requests.get(GPU, 0) for shape in self._shapes]
         if not claim_specs[pod_class] and not (
@@ -291,7 +296,7 @@ class _SeveralClassesFit:
         return room
 
     def _max_in_nvlink_groups(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
-        """Returns how many pods of the last class in `counts` fit, with NVLink groups of all its classes."""
+        """Returns how many pods of the last class in `counts` fit, with the NVLink groups of all classes."""
         shape, room = self._shapes[len(counts) - 1], counts[-1]
         while room and shape.nvlink_group:
             pods = zip(self._shapes, (*counts[:-1], room), strict=False)
@@ -311,7 +316,7 @@ class _SeveralClassesFit:
     def _max_with_gpu_shares(
         self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]
     ) -> int:
-        """Returns how many pods of the last class in `counts` fit, with the GPU shares of all its classes."""
+        """Returns how many pods of the last class in `counts` fit, with the GPU shares of all classes."""
         pod_class, room = len(counts) - 1, counts[-1]
         whole = self._requests[pod_class].get(GPU, 0)
         while room:

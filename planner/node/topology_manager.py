@@ -47,9 +47,10 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """The request that is refused, and the fewest zones that have each of its resources when empty.
+    """A request that the kubelet refuses.
 
-    0 for a resource of which all zones together do not have enough.
+    `zones`: by resource, the fewest empty zones that together have the requested amount; 0 if even all of
+    them do not have it.
     """
 
     request: AlignedRequest
@@ -69,8 +70,8 @@ GPUS_LABEL = "bayplan.dev/gpus-per-numa-node"
 def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:
     """Returns the node's zones if its kubelet refuses pods that it cannot align, else None.
 
-    The zones come from the NodeResourceTopology, else from the labels above, which state GPUs only. A policy
-    in the label takes precedence over that of the object.
+    The zones come from the node's NodeResourceTopology (`published`); without one, from `GPUS_LABEL`, which
+    states GPUs only. A policy in `POLICY_LABEL` takes precedence over that of the object.
     """
     labels = node.labels
     policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "")
@@ -100,7 +101,8 @@ def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
 def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, occupied: bool) -> Misfit | None:
     """Returns the first of the requests, in order, that the kubelet would refuse; None if it admits all.
 
-    `occupied` False checks the empty node. A request that stays reduces the free amounts for later requests.
+    `occupied` False checks the empty node. A request that `stays` reduces the free amounts for later
+    requests; an init container's does not.
     """
     if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
         return None
@@ -172,7 +174,7 @@ def _chosen(
     widths = {_fewest(allocatable, name, amount) for name, amount in aligned.items()}
     if policy == SINGLE:
         widths = {1}
-    if len(widths) != 1:
+    if len(widths) != 1:  # restricted: no set of zones is a preferred hint for every resource
         return None
     for zones in itertools.combinations(range(len(free)), widths.pop()):
         if zones and all(
@@ -183,7 +185,7 @@ def _chosen(
 
 
 def draw(free: list[dict[str, int]], zones: Iterable[int], aligned: Mapping[str, int]) -> None:
-    """Subtracts the amounts from these zones in order, from each as much as it has."""
+    """Subtracts each amount from these zones in order, from each zone at most what is free there."""
     zones = tuple(zones)
     for name, amount in aligned.items():
         for zone in zones:

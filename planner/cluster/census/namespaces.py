@@ -227,7 +227,7 @@ def _on_node(node: Node, pods: tuple[BoundPod, ...], holds: tuple[Hold, ...]) ->
                 covered.setdefault(namespace_of(pod.name), []).append(pod)
             else:
                 gpus[pod.name] += amount
-    for own in covered.values():
+    for own in covered.values():  # a reservation covers a gang's pods together: the rest is the first pod's
         gpus[own[0].name] += _gpus(unaccounted(own, holds))
     return +gpus
 

@@ -176,7 +176,8 @@ class TopologyTree:
 def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> TopologyTree:
     """Returns the tree of the nodes in `members`; each node has its own host domain.
 
-    The labels in `members` determine a node's place; `cluster` has the nodes as they are.
+    The labels in `members` determine a node's place. `cluster` has the same nodes with all their labels,
+    which `members` may lack (`infrastructure.bare`).
     """
     host = topology.host_index
     clashing, paths = _paths(topology, members)
