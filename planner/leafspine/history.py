@@ -27,7 +27,8 @@ AS_GOOD = 0.9995
 
 
 MOST_LEAVES = 5_000
-"""Maximum number of leaves in the history, which is stored in one object; the best are removed first."""
+"""Maximum number of leaves in the history, which is stored in one object. The best are removed first:
+without them, these leaves count as `UNTRIED`, which is nearly the same."""
 
 
 History = Mapping[str, float]

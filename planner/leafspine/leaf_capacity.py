@@ -1,4 +1,5 @@
-"""The nodes of each leaf that a gang may use, those with the most room first, within the limits. Pure.
+"""The nodes of each leaf that a gang may use, within the limits per leaf (`maxNodesPerLeaf`,
+`maxGPUsPerLeaf`): those on which the most pods fit. Pure.
 
 Leaves with equal capacity and equal eligibility of the pods are computed once.
 """
@@ -21,14 +22,16 @@ from planner.search.eligibility_map import EligibilityMap
 from planner.search.space import SearchSpace
 
 _Host = tuple[DomainCapacity, EligibilityMap]
+"""A node's free capacity, and which pods of the gang may use the node by its labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A leaf, its nodes that the gang may use, and the number of the gang's pods that fit on these.
+    """A leaf and its nodes that the gang may use.
 
-    `used`: the share of the leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain
-    contains the leaf. `gang`: a gang that holds or uses a node of the leaf, "" for none.
+    `pods`: the number of pods that fit on these nodes, each node with pods of one PodSet only. `used`: the
+    share of the leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain contains the
+    leaf. `gang`: a gang that holds or uses a node of the leaf, "" for none.
     """
 
     leaf: Leaf
@@ -49,7 +52,7 @@ class _LeafRoom:
 
 
 _LeafRooms = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _LeafRoom]
-"""The values by a leaf's capacity, the pods' eligibility on it, and its `places`. Plans share it without a
+"""The values by a leaf's capacity, the pods' eligibility on it, and `Leaf.places`. Plans share it without a
 lock: if two threads compute the same leaf, their results are equal."""
 
 LEAF_HOSTS: CacheSection[tuple[tuple[Hashable, ...], tuple[int, int], bool], _LeafRooms] = CacheSection(
@@ -91,6 +94,9 @@ class Rooms:
         return Room(leaf, nodes, leaf_room.pods, used, preferred, content.gang)
 
     def _leaf_room(self, hosts: Sequence[_Host]) -> _LeafRoom:
+        """Returns the values of a leaf with these nodes. Takes the nodes on which the most pods fit, up to
+        the limits. Each pod counts with the GPUs of the gang's largest pod.
+        """
         rooms = sorted(
             ((self._pods_on(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0]
         )

@@ -1,10 +1,13 @@
 """The rules of nod-ai's leaf-spine scheduler: a few nodes use one leaf, more nodes use adjacent leaves.
 
-A gang uses at most `maxNodesPerLeaf` nodes (4) of a leaf: up to 4 nodes use one leaf, up to 8 two adjacent
-ones, up to 16 four; a larger gang uses the fewest leaves that suffice. The strategy orders the sets of
-leaves, and the search is restricted to each set in turn until the gang is placed. The rules are soft: if no
-set has room, the plan ignores them with a warning. The minimum bandwidth is hard, and so are limits that a
-ConfigMap states (docs/decisions/0050).
+A gang uses at most `maxNodesPerLeaf` (4) nodes of a leaf: up to 4 nodes use one leaf, up to 8 use two
+adjacent leaves, up to 16 use four; a larger gang uses the fewest leaves that suffice. First the gang is
+placed without the rules, which gives the fabric and the number of nodes. Then the sets of leaves are sorted
+as the gang's strategy asks, and the search is restricted to each set in turn until the gang is placed.
+
+The rules are soft: if no set has room, the plan ignores them with a warning. The required bandwidth is hard.
+So are the limits for each leaf (`maxNodesPerLeaf`, `maxGPUsPerLeaf`) if the ConfigMap
+topology-scheduler-config states them (`SchedulerSettings.limited`, docs/decisions/0050).
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from planner.search.outcome import Outcome, Place
 from planner.search.space import search_space
 
 _MAX_TRIES = 48
-"""Maximum number of sets of leaves that are tried for one gang: each takes a search; the best come first."""
+"""Maximum number of sets of leaves that are tried for one gang: each needs a search, and the best sets come
+first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,9 @@ class LinksTooSlow:
 
 @dataclass(frozen=True, slots=True)
 class LeafLimits:
-    """There is no placement within the limits that a ConfigMap sets for each leaf of `fabric`.
+    """There is no placement within the limits that the ConfigMap (see the module) states for each leaf.
 
-    `pods`: the maximum pods of the gang on all leaves together, by these limits.
+    `pods`: how many pods of the gang fit on all leaves of `fabric` together within these limits.
     """
 
     fabric: LeafSpine
@@ -51,13 +55,15 @@ class LeafLimits:
 
 @dataclass(frozen=True, slots=True)
 class FabricOutcome(Outcome):
-    """An outcome without placement, because of the hard rule in `shortage`."""
+    """An outcome without a placement. `shortage`: the hard rule that no placement satisfies."""
 
     shortage: LinksTooSlow | LeafLimits | None = None
 
 
 def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
-    """Returns the placement by the gang's `FabricWish`; `place` searches the sets of leaves."""
+    """Returns the placement by the leaf-spine rules and the gang's `fabric` settings: preferred domain,
+    bandwidth, strategy (`FabricWish` in planner/model/podgroup.py). `place`: the search without the rules.
+    """
     if problem.refusal:
         return Outcome(problem)
     try:
@@ -71,6 +77,7 @@ def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None
     if not fast:
         fastest = max(speed for fabric in fabrics for speed in fabric.speeds)
         return FabricOutcome(problem, shortage=LinksTooSlow(fastest))
+    # The placement without the rules gives the fabric and the number of nodes.
     plain = place(_among(problem, fast), budget)
     if plain.best is None:
         return plain
@@ -82,7 +89,8 @@ def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None
 def could_ever(problem: PlacementProblem, fabric: LeafSpine, place: Place) -> bool:
     """Reports whether the gang could be placed within the limits after other gangs have ended.
 
-    Returns True if that is not certain: for several PodSets, and if a node is cordoned or not ready.
+    Returns True if that is not certain: for several PodSets, because `Rooms` chooses nodes without knowing
+    which PodSet they get, and if a node is cordoned or not ready.
     """
     nodes = problem.snapshot.nodes
     unavailable = any(nodes[n].cordoned or not nodes[n].ready for leaf in fabric.leaves for n in leaf.nodes)
@@ -93,7 +101,7 @@ def could_ever(problem: PlacementProblem, fabric: LeafSpine, place: Place) -> bo
 
 
 def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProblem]:
-    """Returns the fabrics that the request may use, and the problem with warnings.
+    """Returns the fabrics that the request may use, and the problem with warnings added.
 
     Raises `Refusal` if the preferred domain is in another topology than the one that the request names.
     """
@@ -124,6 +132,9 @@ def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProbl
 def _fast_enough(
     fabrics: Sequence[LeafSpine], problem: PlacementProblem
 ) -> tuple[list[LeafSpine], PlacementProblem]:
+    """Returns the fabrics without the links that are slower than required and without the leaves that then
+    have no link, and the problem with warnings added. Fabrics without known speeds stay as they are.
+    """
     wanted = problem.gang.fabric.gbps
     if not wanted:
         return list(fabrics), problem
@@ -143,12 +154,14 @@ def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> Placement
 
 
 class _Fabric:
-    """Places one gang on one fabric."""
+    """Places one gang on one fabric. `_rooms`: the leaves with the nodes that the gang may use."""
 
     def __init__(
         self, problem: PlacementProblem, fabric: LeafSpine, place: Place, budget: WorkBudget | None = None
     ) -> None:
         base = problem.snapshot.base
+        # `Rooms` reads the gang's PodSets, some of whose constraints follow from existing pods, for example
+        # from their anti-affinity. For the empty cluster, the gang is resolved again without any pods.
         self._problem = problem if problem.occupied else problem.in_snapshot(Snapshot(base))
         self._gang, self._fabric = self._problem.gang, fabric
         self._search, self._budget = place, budget
@@ -173,7 +186,7 @@ class _Fabric:
         assert plain.best.placement is not None, "the best result has a placement"
         hosts = len(plain.best.placement.pods_by_node)
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)
-        if hosts > 1:
+        if hosts > 1:  # a gang on one node holds at most this node
             self._rooms = [room for room in self._rooms if self._may_hold(room)]
         for rooms in islice(self._sets_from(rule), _MAX_TRIES):
             outcome = self._placed_in([name for room in rooms for name in room.nodes])
@@ -187,7 +200,9 @@ class _Fabric:
         return plain.noting(f"leaf-spine rules: no {rule} adjacent leaves have room for {hosts} nodes")
 
     def anywhere(self) -> Outcome | None:
-        """Returns the placement on all nodes within the limits per leaf, None if there are no such nodes."""
+        """Returns the outcome for the usable nodes of all leaves (within the limits, see `Rooms`) together;
+        None if there are no such nodes.
+        """
         nodes = [name for room in self._rooms for name in room.nodes]
         return self._placed_in(nodes) if nodes else None
 
@@ -205,7 +220,9 @@ class _Fabric:
         return FabricOutcome(self._problem, shortage=LeafLimits(self._fabric, pods))
 
     def _may_hold(self, room: Room) -> bool:
-        """Reports whether the gang may use the leaf. If it holds leaves whole, no other gang may be there."""
+        """Reports whether the gang may use the leaf: a gang that will hold whole leaves may use only leaves
+        on which no other gang is.
+        """
         topology = self._fabric.topology
         if self._gang.reserve != "domain" or topology.reservable_index != len(room.leaf.path) - 1:
             return True
@@ -214,12 +231,18 @@ class _Fabric:
     # -- sets of leaves -------------------------------------------------------------------------------------
 
     def _sets_from(self, rule: int) -> Iterator[tuple[Room, ...]]:
-        """Yields sets of `rule` leaves, then larger ones, up to four times as many."""
+        """Yields sets of `rule` leaves (the number by the rules), then larger sets, with at most four times
+        as many leaves.
+        """
         for size in range(rule, min(len(self._rooms), 4 * rule) + 1):
             yield from self._sets(size)
 
     def _sets(self, size: int) -> Iterator[tuple[Room, ...]]:
-        """Returns sets of `size` leaves in the strategy's order: each leaf with the leaves nearest to it."""
+        """Returns sets of `size` leaves, sorted by `_order`. Each set is a leaf, its seed, with the leaves
+        nearest to the seed.
+
+        Leaves with the same switches have the same distance to every other leaf, and share one sorted list.
+        """
         sets: dict[frozenset[tuple[str, ...]], tuple[Room, ...]] = {}
         by_neighbours: dict[frozenset[Switch], list[Room]] = {}
         for seed in self._rooms:
@@ -234,23 +257,34 @@ class _Fabric:
         return iter(sorted(sets.values(), key=self._order))
 
     def _nearness(self, seed: Room, room: Room) -> tuple[int, bool, int, float]:
-        """Returns the sort key by which leaves join the set of `seed`, nearest first.
+        """Returns the sort key by which leaves join the set of `seed`, ascending:
 
-        The seed itself counts as two hops away, like leaves with the same switches, so preference and room
-        decide among them.
+        - the number of hops from the seed
+        - leaves in the preferred domain before others
+        - leaves with more room for pods before others
+        - leaves of which more is used before others
+
+        The list contains the seed, because all seeds with the same switches share it. With two hops, as
+        between any other two of these leaves, the seed does not come first for the others.
         """
         hops = self._fabric.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used
 
     def _min_pods(self) -> int:
-        """Returns the size of the largest PodSet: a set of leaves with room for fewer pods is too small."""
+        """Returns the size of the largest PodSet: a set of leaves with room for fewer pods is too small.
+
+        The size of the gang would exclude too many sets. Pods of several PodSets may share a node, but
+        `Room.pods` counts on each node the pods of one PodSet only.
+        """
         return max(pod_set.count for pod_set in self._gang.pod_sets)
 
     def _order(self, rooms: tuple[Room, ...]) -> tuple[object, ...]:
-        """Returns the sort key of a set of leaves: the preferred domain and the hops first, or the score.
+        """Returns the sort key of a set of leaves. `outside`: leaves outside the preferred domain; `hops`:
+        the mean number of hops; `score`: the highest first; the last key is always the path.
 
-        With `latency`, the hops come before the preferred domain. Without `consolidated`, the score comes
-        next. The last key is the name.
+        - strategy consolidated: outside, hops, used share (the highest first)
+        - any other strategy (balanced): outside, score, hops
+        - any strategy with `latency`: hops, outside, score
         """
         hops = closeness(self._fabric, [room.leaf for room in rooms])
         outside = sum(not room.preferred for room in rooms)
@@ -264,7 +298,9 @@ class _Fabric:
         return (outside, -score, hops, names_)
 
     def _score(self, rooms: Sequence[Room], hops: float) -> float:
-        """Returns the weighted sum of availability (at most 1), closeness, utilization and history."""
+        """Returns the sum of nod-ai's four scores, each 0 to 1, by their weights: the share of the gang for
+        which there is room, closeness (1 for one leaf), and the leaves' mean utilization and history.
+        """
         weights, count = self._settings.weights, len(rooms)
         name, history = self._fabric.topology.name, self._settings.history
         proved = (history.get(key_of(name, room.leaf.path), UNTRIED) for room in rooms)
@@ -278,9 +314,11 @@ class _Fabric:
     # -- distributed ----------------------------------------------------------------------------------------
 
     def _distributed(self) -> Outcome | None:
-        """Returns a placement with one pod of a PodSet per node, over as many leaves as possible.
+        """Returns a placement with at most one pod of each PodSet on a node, over as many leaves as possible;
+        None if there is none.
 
-        Takes a node of each leaf in turn, from preferred and emptier leaves first. None if there is none.
+        Takes one node of each leaf in turn; preferred leaves come first, then emptier ones. As many nodes as
+        the gang has pods are tried first, because they are on the most leaves; then all nodes are tried.
         """
         rooms = sorted(self._rooms, key=lambda room: (not room.preferred, room.used, room.leaf.path))
         depth = max((len(room.nodes) for room in rooms), default=0)

@@ -1,6 +1,7 @@
 """Utilization and fragmentation of leaves by GPUs: the values of the metrics of nod-ai's scheduler.
 
-A leaf is a domain of the level named leaf, else of the level above the host.
+A leaf is a domain of the leaf level: the level with a name such as leaf, else the level above the host
+(`switch_graph.leaf_level`).
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     answers = [plan(snapshot, group)]
     around, passed = snapshot, _passed(group.name, rivals)
     while len(answers) <= passed:
+        # A gang that has a reservation keeps its place, and one that holds nothing keeps no other gang away.
         held = None if answers[-1].replayed else reservation_for(around, group, answers[-1])
         if held is None:
             break
@@ -51,6 +52,7 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
 
 
 def _passed(gang: str, rivals: int) -> int:
+    """Returns the number of places that the gang skips, by a hash of its name."""
     return int.from_bytes(hashlib.sha256(gang.encode()).digest()[:4]) % (min(rivals, MAX_PASSED) + 1)
 
 
@@ -85,7 +87,7 @@ def _content(snapshot: Snapshot, topology: str, domain: Domain) -> tuple[tuple[b
     opened: list[bool] = []
     while branch.path != domain:
         opened.append(capacity.opened)
-        depth = branch.level + 2
+        depth = branch.level + 2  # the length of a child's path: the index of its level plus 1
         place = next(n for n, child in enumerate(branch.children) if child.path == domain[:depth])
         branch, capacity = branch.children[place], capacity.children[place]
     return tuple(opened), id(capacity)

@@ -1,7 +1,7 @@
 """The place that is kept for a queued gang: the one in which the fewest used GPUs must become free.
 
-    r1: ## .#  (# a used GPU)       a gang of two whole nodes in one rack needs three GPUs to become free in
-    r2: .. #.                       r1, or one in r2: its place in r2 is kept for it
+    r1: ## .#      racks of two nodes of two GPUs, # a used GPU; a gang of two whole nodes in one rack needs
+    r2: .. #.      three GPUs to become free in r1, or one in r2: its place in r2 is kept for it
 
 A new gang that uses nothing of this place does not delay the queued gang: once the pods that occupy the place
 have ended, the queued gang fits with or without the new gang. This is backfilling with one reservation (EASY,
@@ -71,6 +71,7 @@ def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
         scope for request in resolve(snapshot, group).requests for scope in _scopes(snapshot, group, request)
     )
     for scope in islice(sorted(scopes, key=lambda scope: scope.key), MAX_TRIED):
+        # It disturbs the fewest gangs to clear only the nodes with missing GPUs; but memory may be short too.
         for nodes in filter(None, (scope.to_clear, scope.nodes)):
             reservation = _reservation_once_ended(snapshot, group, nodes)
             if reservation is not None:
@@ -85,7 +86,8 @@ class _Scope:
     """A domain with enough GPUs for the gang.
 
     `in_the_way`: the minimum number of used GPUs that must become free; they are on the nodes `to_clear`.
-    `busy`: the number of all used GPUs. `nodes`: all nodes of the domain, () for the whole topology.
+    `busy`: the number of all used GPUs. `nodes`: all nodes of the domain; () for the whole topology,
+    because `_first_place` ends with the emptied cluster anyway.
     """
 
     in_the_way: int
@@ -165,8 +167,9 @@ def _reservation_once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable
 def _gangs_to_end(
     snapshot: Snapshot, reservation: Reservation, nodes: Iterable[str]
 ) -> tuple[tuple[str, int], ...]:
-    """Returns the gangs and pods with GPUs on those of these nodes that the reservation uses or holds, with
-    the number of GPUs, the largest first.
+    """Returns `FirstPlace.ends`, sorted by GPUs, the most first.
+
+    `nodes`: the nodes that must become free. Only those that the reservation uses or holds are counted.
     """
     taken = gpus_by_node(snapshot)
     gpus: Counter[str] = Counter()

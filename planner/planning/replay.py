@@ -31,7 +31,7 @@ from planner.request.volumes import with_volumes
 
 
 def fingerprint(group: PodGroup) -> str:
-    """Returns a digest of the gang's pods: PodSets, requests, slices, wishes and the stated reserve mode.
+    """Returns a digest of the gang's pods: PodSets, requests, slices, `wishes`, stated reserve mode.
 
     A default reserve mode is left out, so a running gang keeps its place when the default changes. Levels,
     node selectors and affinity are left out, because the mutating pass adds the plan to them; `replay` checks
@@ -104,8 +104,8 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
 def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
     """Yields the fingerprints that a reservation of this request may have.
 
-    A gang with mode `auto` or without a stated mode accepts the mode of the existing reservation, in which
-    the fingerprint may contain the mode (as written before `auto` existed) or not.
+    A gang with mode `auto`, or without a stated mode, keeps a reservation of any mode. The fingerprint of
+    that reservation may contain no mode, or the mode of the reservation (as written before `auto` existed).
     """
     yield fingerprint(gang)
     if gang.presumed or gang.reserve == "auto":

@@ -2,9 +2,9 @@
 
 A bundle is a set of movables that leave together: those of a rack, those of a node, or a single movable.
 Bundles may share movables (a gang in two racks), whose cost counts once. A state of the search consists of
-the bundles chosen so far and the next bundle to decide on. Its lower bound is the cost of the chosen bundles
-plus a lower bound of the bundles that are still lacking: the cheapest of the remaining ones, of which only
-the movables in no other bundle are counted.
+the bundles chosen so far and the next bundle to decide on. States are visited in the order of a lower bound:
+the cost of the chosen bundles plus that of the cheapest remaining ones, as many as are still lacking. Of the
+remaining bundles only movables in no other bundle are counted, because the others may be paid for already.
 
 Example: to free two of the racks r1 (cost 1), r2 (cost 2) and r3 (cost 4), the sets come in the order r1 r2
 (3), r1 r3 (5), r2 r3 (6).
@@ -37,7 +37,8 @@ class CheapestFirst:
     """One search over bundles, which are sorted by cost.
 
     `lacking`: returns how many bundles must at least be added to the chosen ones; 0 for a sufficient set.
-    `further`: whether supersets of a sufficient set are also searched. `max_lost`: the maximum loss of work
+    `further`: whether supersets of a sufficient set are also searched, because the caller may find that the
+    set is not enough after all. `max_lost`: the maximum loss of work
     of a set, in GPU seconds. `over`: after the search, the smallest loss of a set above `max_lost`, inf if
     there was none. `spent`: after the search, whether it ended because of `STATES`.
     """
@@ -76,10 +77,12 @@ class CheapestFirst:
             self.over = min(self.over, cost.lost)
             return
         lacking = self.lacking(chosen)
+        # A set is new when its last bundle was chosen just now, and was pushed before when one was skipped.
         just_chosen = not index or (bool(chosen) and chosen[-1] == index - 1)
         if not lacking and just_chosen:
             heapq.heappush(heap, (cost, chosen, -1))
         if (lacking or self.further) and index < len(self.bundles) and index + lacking <= len(self.bundles):
+            # A set that is sufficient already is extended by at least one bundle.
             rest = self._rests[index][: max(1, lacking)]
             heapq.heappush(heap, (sum(rest, cost), chosen, index))
 

@@ -37,7 +37,7 @@ def evacuate(
     ordered = largest_first(movables)
     moves = _one_by_one(around, ordered, plan)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
-        answers = together(around, ordered, plan)
+        answers = together(around, ordered, plan)  # empty if there is no joint plan: then `moves` is returned
         seats = [
             _move(movable, *_planning_input(around, movable), answer)
             for movable, answer in zip(ordered, answers, strict=False)

@@ -15,12 +15,12 @@ LOWEST_PRIORITY = -(2**31)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cost:
-    """The cost of a set of moves, compared as kube-scheduler compares victims of preemption.
+    """The cost of a set of moves, compared field by field, as kube-scheduler compares victims of preemption.
 
-    The lower cost has the lower `highest` priority of a pod; then the lower sum `priorities` of all pods,
-    each raised by 2**31 so that fewer pods are cheaper; then the smaller loss of work `lost`, in GPU seconds
-    since the pods started (kube-scheduler instead compares the latest start). Source:
-    pickOneNodeForPreemption in pkg/scheduler/framework/preemption.
+    `highest`: the highest priority of a pod. `priorities`: the sum of the pods' priorities, each raised by
+    2**31 to be 0 or more, so that fewer pods are cheaper. `lost`: the lost work, in GPU seconds since the
+    pods started (kube-scheduler instead compares the latest start). Source: pickOneNodeForPreemption in
+    pkg/scheduler/framework/preemption.
     """
 
     highest: int = LOWEST_PRIORITY
@@ -69,7 +69,7 @@ class Movable:
 
     @cached_property
     def cost(self) -> Cost:
-        """The cost of moving this movable alone."""
+        """The cost of moving this movable alone. Each pod counts with the highest priority of a pod."""
         raised = self.priority - LOWEST_PRIORITY
         return Cost(self.priority, len(self.pods) * raised, int(self.group.gpus * self.age))
 

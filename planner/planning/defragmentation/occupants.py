@@ -1,4 +1,7 @@
-"""The occupants of a domain: the movables that must leave it, or what prevents freeing it."""
+"""The occupants of a domain: the movables that must leave it, or what prevents freeing it.
+
+A movable is a gang or a single pod that moves as a unit (`movable.py`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from planner.planning.defragmentation.movable import Movable
 
 @dataclass(frozen=True)
 class Occupants:
-    """The movables of a snapshot by name and by pod."""
+    """The movables of a snapshot, by their name and by the name of each of their pods."""
 
     snapshot: Snapshot
     movables: Mapping[str, Movable]

@@ -21,8 +21,8 @@ class Defragmentation:
 
     `domains`: the domains that are free after the moves, at `level`; for a gang's place, the domains that the
     gang holds, or else the one that contains its placement. `nodes`: the nodes of the free domains, or those
-    that the gang uses or holds. `before`, `after`: the cluster before and after the moves. `exact`: whether
-    no cheaper moves are sufficient; False if the search skipped some sets. `gang`: the answer for the gang
+    that the gang uses or holds. `before`, `after`: the cluster before and after the moves. `exact`: True
+    if no cheaper moves are sufficient; False if the search skipped some sets. `gang`: the answer for the gang
     that gets the place; None for whole domains.
     """
 

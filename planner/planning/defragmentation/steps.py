@@ -1,9 +1,9 @@
 """The order in which moves are carried out: which movable leaves next, where it goes, and when to stop. Pure.
 
-The caller first cordons the nodes to free, so that no new pod arrives. The controller of the leading replica
-then moves the reservations of gangs off the cordoned nodes. Each step is decided from the current snapshot,
-because the state may have changed since the moves were found. Any unexpected change is a `Surprise`, which
-ends the moves.
+The caller first cordons the nodes to free, so that no new pod arrives. Bayplan's controller, in the leading
+replica, then moves the reservations of gangs off the cordoned nodes. Each step is decided from the current
+snapshot, because the state may have changed since the moves were found. Any unexpected change is a
+`Surprise`, which ends the moves.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def move_task(
     nodes: Iterable[str],
     planned: Collection[str] | None = None,
 ) -> MoveTask | NotYet | Surprise:
-    """Returns the task if the nodes are cordoned and all reservations have left them, and `NotYet` before.
+    """Returns the task if the nodes are cordoned and all reservations have left them; until then `NotYet`.
 
     `planned`: the names of the movables for which moves were found; any other movable on the nodes is a
     `Surprise`. None allows all of them.
@@ -170,6 +170,9 @@ def _as_if_allowed(movables: Iterable[Movable]) -> list[Movable]:
 def _step(
     snapshot: Snapshot, occupants: Occupants, movable: Movable, task: MoveTask, plan: Plan
 ) -> Step | Surprise:
+    """Returns the step that evicts the movable. Its new place is that of its reservation; a movable without
+    a reservation gets a place that is free now.
+    """
     siblings = sum(bool(movable.maker) and m.maker == movable.maker for m in occupants.movables.values())
     held = snapshot.holding(movable.name)
     if held is None and movable.name not in task.holds:
