@@ -3,7 +3,10 @@
 Words:
 - *round*: one pass of the controller over the cluster; its input is a `World`, its result a list of actions
 - *gated* pod: it has Bayplan's scheduling gate; the controller *admits* it by removing the gate
+- *held back* pod: it has a scheduling gate of another controller, which Bayplan never removes
+- *place*: what a reservation holds; *pin*: the required node affinity that keeps a pod in its place
 - *seat*: room for one pod of a PodSet on one node, as a reservation counts it
+- *verdict*: why the scheduler does not bind a pod, from the pod's condition PodScheduled
 - *member*: an object of a gang of several objects; a *late* one joins after the gang has its place
 - *adopt*: reserve the nodes that Kueue's Topology-Aware Scheduling has assigned to a Workload
 
@@ -17,8 +20,8 @@ Modules:
 - `scheduler_words`: why the scheduler does not bind a gang's pods
 - `gated_pods`, `node_taints`: the patches of pods and nodes; `pod_patches`: applies them to pods
 - `place_notes` (pure): the annotations about a place; `workload_notes`: writes them onto workloads
-- `controller`: carries out the steps; `leader`: elects the replica
-- `events`: writes events for users; `pace`: how often, by the position in the queue
+- `controller`: carries out the steps; `leader`: elects the leading replica
+- `events`: writes events for users; `pace`: how often, by the gang's position in the queue
 - `gang_history`: how gangs ended on each leaf, for the leaf-spine rules
 - `recovery_metrics`: how soon a gang that lost a node has a place again
 

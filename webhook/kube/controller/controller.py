@@ -1,4 +1,4 @@
-"""Reads the cluster, asks `reconcile` what to do, and does it, in rounds. Only the leading replica does."""
+"""Runs rounds in the leading replica: reads the cluster, asks `reconcile` for actions, carries them out."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ IDLE_SECONDS = 5.0
 """Maximum seconds between two rounds without changes: waiting times end, and holds expire."""
 
 VANISHED_SECONDS = 8.0
-"""Seconds for which an admitted gang's reservation must be missing before it is restored: a deletion releases
-the place a moment before the watch shows it.
+"""Seconds for which the reservation of an admitted gang must be missing before it is restored: that of a
+deleted gang may be gone before the watch shows the deletion.
 """
 
 ASKED_SECONDS = 60.0
-"""Seconds between two lookups of why a gang's scheduler does not bind its pods."""
+"""Seconds between two lookups, at the API server, of why a gang's scheduler does not bind its pods."""
 
 MOST_REST = 3.0
 """Maximum pause in seconds after a round that took long."""
 
 OF_ALL_CALLS = (0, 401, 429)
-"""HTTP statuses (0: no answer) that end a round, because other calls would get them too. All others concern
-one object: a policy or a broken webhook may refuse every write in a tenant's namespace.
+"""HTTP statuses (0: no answer) that end a round, because other calls would get them too. Others concern one
+object: a policy or a broken webhook may refuse every write in a tenant's namespace.
 """
 
 log = logging.getLogger("bayplan")
@@ -69,7 +69,9 @@ log = logging.getLogger("bayplan")
 
 class Controller:
     """Runs rounds: `lead` works until it is cancelled. `clock`: returns seconds since the epoch that never
-    jump (default: `Api.now`). `observed`: returns which of some namespaces are not enforced.
+    jump (default: `Api.now`). `fence`: taints the domains that gangs hold whole, None for no taints.
+    `observed`: returns which of some namespaces are not enforced. `kueue`: creates the watch of Kueue's
+    places for one term of leading, None to ignore them.
     """
 
     def __init__(
@@ -99,10 +101,10 @@ class Controller:
         self.recoveries = recovery_histogram()
         """The metric of how long gangs that lost a node waited for another place."""
         self._broken: dict[str, float] = {}
-        """By gang: since when it has been seen without a node or its reservation, in monotonic seconds."""
+        """By gang: since when it lacks a node or its reservation, in monotonic seconds."""
         self._moved_off: dict[str, frozenset[str]] = {}
-        """By gang: the nodes that it was moved off, where its pods stay until they are evicted. Cordoned
-        nodes are not included: after an uncordon the pods that are still there should use them.
+        """By gang: the nodes that it was moved off. Its pods may stay there until they are evicted, and the
+        reservation must not follow them back. Cordoned nodes are not included: after an uncordon it should.
         """
         self._asked: dict[str, float] = {}
         """By gang: when its scheduler was last asked why it binds no pods."""
@@ -181,7 +183,7 @@ class Controller:
                 self._watch.news.set()
 
     def _remember(self, world: World, actions: Iterable[steps.Action], began: float) -> None:
-        """Records which gangs were seen, have lost a node, or wait; forgets the others."""
+        """Records which gangs were seen, lack a node or their reservation, or wait; forgets the others."""
         held, broken, waiting = set(map(claim_of, world.snapshot.reservations)), set(), set()
         for action in actions:
             if isinstance(action, (steps.MoveTo, steps.Stuck)):
@@ -278,10 +280,8 @@ class Controller:
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
 
     async def _given_back(self, reservation: Reservation) -> bool:
-        """Releases the reservation as it was seen; returns False if it is gone already.
-
-        Raises `Conflict` if it exists but differs from what was seen: later actions of this round were
-        planned on a place that is not free.
+        """Releases the reservation if it is still as given; returns False if it is gone already. Raises
+        `Conflict` if it has changed: later actions of this round were planned on a place that is not free.
         """
         if await self._ledger.give_back(reservation):
             return True
@@ -316,8 +316,8 @@ class Controller:
             await self._recorder.tell(gang.ref, "Unbound", f"{left} on no node yet; {words}", warning=True)
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
-        """Reserves where pods were bound, even without free capacity: their use is counted already. A gang
-        that came to these nodes since the snapshot is a conflict.
+        """Reserves the seats where pods were bound, even on full nodes: the use of these pods is counted
+        already. Raises `Conflict` if another gang has reserved these nodes since the snapshot.
         """
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
@@ -335,7 +335,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", text)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
-        """Reserves, then admits the pods: if that fails, the next round admits them."""
+        """Reserves the place, then admits the pods. If admitting fails, rule 4 does it in the next round."""
         gang = action.gang
         if action.reservation is not None:
             await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)
@@ -349,13 +349,11 @@ class Controller:
         await self._ledger.reserve_all([replace(wish, reservation=hold)], now)
         if not await self._ledger.claim(hold.id, gang.ref.uid, now):
             raise Conflict(gang.name)
-        self._seen |= {(hold.id, gang.ref.uid)}  # its Job may be deleted before the next round
+        self._seen |= {(hold.id, gang.ref.uid)}  # a Job deleted before the next round is `ownerless` at once
         await note_place(self._api, gang, hold, world)
 
     async def _adopt(self, action: steps.Adopt, world: World) -> None:
-        """Reserves what Kueue has assigned. If another gang has taken it meanwhile, the next round reports
-        that.
-        """
+        """Reserves Kueue's assignment. If another gang holds it by now, the next round reports that."""
         now, wanted = self._clock(), action.reservation
         held = wanted if wanted.state == "claimed" else hold_of(wanted, now)
         try:

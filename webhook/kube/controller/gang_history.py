@@ -1,8 +1,8 @@
 """Writes how gangs ended on each leaf (of a leaf-spine network) into a ConfigMap that the planner reads.
 
 The ConfigMap `topology-scheduler-history` is installed empty. The leader writes it at most every `PAUSE`
-seconds, because each write changes every replica's snapshot; if it dies, the ends since its last write are
-lost.
+seconds, because each write changes every replica's snapshot. If the leader dies, the gangs that ended since
+its last write are missing in the history.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from webhook.placement.workload_plan import GangPlan, plan_workload
 
 
 def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang, tuple[GangMember, ...]]:
-    """Returns the gang with each pod assigned to the seats that the gang holds, and the members that need
-    additional seats. A gang of one object is returned unchanged.
+    """Returns the gang with its PodSets and pods as the reservation `held` has seats for them, and the late
+    members, for which it has none. A gang of one object is returned unchanged.
     """
     if not gang.members:
         return gang, ()
@@ -31,7 +31,9 @@ def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang,
 
 
 def waits_for_kueue(member: GangMember, pods: Sequence[Unbound]) -> bool:
-    """Returns whether Kueue has not admitted a member's pods, or will gate pods that do not exist yet."""
+    """Returns whether Kueue has not admitted a member's unbound pods, or will gate them when they are created
+    (`suspends` is for kinds that Kueue suspends instead).
+    """
     to_come = bool(member.workload.kueue) and not member.workload.suspends and not pods
     return to_come or any(pod.awaits_kueue for pod in pods)
 
@@ -44,10 +46,10 @@ def beside_held(
     pods: Sequence[Unbound],
     limits: HoldLimits,
 ) -> tuple[GangPlan, SeatNames]:
-    """Returns the plan of the gang with seats for this member beside those that it holds, and the names of
-    the seats.
+    """Returns the plan of the gang with seats for a late member beside the seats that the gang holds, and the
+    member's PodSets: the names that they have in the gang, by those in the member.
 
-    `pods` are the member's: its seats are on the nodes of their Kueue flavors.
+    `pods`: the member's unbound pods; its seats are on the nodes of their Kueue flavors.
     """
     workload, seats = grown(held, group, member)
     (group,) = workload.gangs

@@ -1,8 +1,8 @@
 """Leader election by a Lease, with the rules of Kubernetes' own controllers.
 
-A replica leads while it renews the Lease. Another replica may take the Lease if it has not changed for its
-whole duration by that other replica's own clock, so clocks need not agree. A leader that cannot renew stops
-before that.
+A replica leads while it renews the Lease. Another replica may take the Lease once it has seen the Lease
+unchanged for the Lease's whole duration; it measures that by its own clock, so clocks need not agree. A
+leader that cannot renew the Lease stops before that duration ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAUSE = 2.0
 
 
 AGAIN_SECONDS = 60.0
-"""Seconds after which a companion task that failed is restarted."""
+"""Seconds after which a companion task (see `with_companion`) that failed is restarted."""
 
 
 LEASE = "bayplan-controller"
@@ -96,6 +96,7 @@ class Leader:
                 holds = await self._hold(started)
             self.problem = ""
         except (ApiError, TimeoutError) as error:
+            # A leader goes on only if another check, after `PAUSE`, begins within `RENEW_WITHIN`.
             holds = self.leads and time.monotonic() - self._renewed < RENEW_WITHIN - PAUSE
             if not self.problem:
                 log.warning("lease %s/%s: %s", self.namespace, self.name, error or "timed out")
@@ -181,11 +182,11 @@ class Leader:
 async def with_companion(
     work: Callable[[], Awaitable[None]], companion: Callable[[], Coroutine[None, None, None]] | None
 ) -> None:
-    """Runs the leader's work together with its companion task, if any.
+    """Runs the leader's work (the controller) together with its companion task (the defragmenter), if any.
 
-    If the companion fails, that is logged and it is restarted after `AGAIN_SECONDS`, while gangs are still
-    admitted. If the work fails, both end: the companion depends on the controller, which moves the
-    reservations of the gangs that make room.
+    If the companion fails, the error is logged, and the companion is restarted after `AGAIN_SECONDS`, while
+    gangs are still admitted. If the work fails, both end: the companion depends on the controller, which
+    moves the reservations of the gangs that make room.
     """
     async with asyncio.TaskGroup() as tasks:
         beside = tasks.create_task(_again_and_again(companion)) if companion is not None else None

@@ -25,8 +25,8 @@ class Memory:
 
     `deleted`: the reservations whose object is deleted, as the API server has confirmed (`ownerless`), by id.
     `missing`: the gangs whose reservation has not been in the book for a while (`bereft`). `idle`: the gangs
-    whose place no pod has used for longer than their namespace allows (`unused`). `moved_off`: the nodes that
-    a gang was moved off, by gang.
+    whose place no bound pod has used for longer than their namespace allows (`unused`). `moved_off`: the
+    nodes that a gang was moved off, by gang.
     """
 
     deleted: Mapping[str, Reservation] = field(default_factory=dict)
@@ -73,8 +73,8 @@ def is_bereft(gang: Gang, snapshot: Snapshot) -> bool:
 
 
 def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
-    """Returns whether none of the gang's pods has passed both gates, Kueue's and ours: the queue then decides
-    when the gang starts.
+    """Returns whether Kueue manages all of the gang's pods, and each still has Kueue's gate or Bayplan's. The
+    gang then starts as a new one does, from Bayplan's queue, and needs no former place.
     """
     at_gates = all(pod.selection is not None and (pod.gated or pod.awaits_kueue) for pod in gang.pods)
     return bool(gang.pods) and at_gates and not has_bound_pod(snapshot, gang.group)
@@ -86,7 +86,7 @@ def unused(world: World) -> dict[str, float]:
 
     It is the present, unless a scheduler has left all pods of the gang unbound: then it is when the place was
     reserved or the last of these pods was created, whichever is later. Gangs whose reservation is not in the
-    book are included.
+    book are included, so that `reconcile` does not restore a place that no pod has used for too long.
     """
     gangs = world.gangs
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
@@ -101,5 +101,7 @@ def unused(world: World) -> dict[str, float]:
 
 
 def patience(world: World, gang: str) -> float:
-    """Returns for how many seconds an `unused` place of a gang is kept; infinity for forever."""
+    """Returns for how many seconds an `unused` place of a gang is kept; infinity to keep it forever (0 in the
+    settings).
+    """
     return world.patience.get(namespace_of(gang)) or math.inf

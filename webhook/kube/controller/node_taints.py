@@ -74,7 +74,7 @@ class NodeTaints:
             except ApiError as error:
                 if error.status == 404:
                     return True
-                if error.status != 409:  # changed since it was read
+                if error.status != 409:  # 409: the node has changed since it was read
                     log.warning("taint of node %s: %s", name, error)
                 return False
         return True

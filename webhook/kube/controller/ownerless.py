@@ -35,8 +35,8 @@ log = logging.getLogger("bayplan")
 def ownerless(world: World, seen: frozenset[Claim]) -> tuple[Reservation, ...]:
     """Returns the claimed reservations to which no object in the watches belongs.
 
-    A reservation counts after `GRACE_SECONDS`, or at once if its claim is in `seen`: those whose object the
-    watches have shown before.
+    A reservation is included once it is older than `GRACE_SECONDS`, or at once if its claim is in `seen`: the
+    claims whose object the watches have shown in a former round.
     """
     return tuple(
         held
@@ -53,7 +53,7 @@ def is_ownerless(world: World, reservation: Reservation) -> bool:
     if reservation.gang in world.gangs or is_used(world.snapshot, reservation):
         return False
     if kind not in POD_GANGS and kind not in world.kinds:
-        return False
+        return False  # objects of this kind are not watched
     if any(reservation.id in pod.ids for pod in world.pods):
         return False
     # A gang of several objects exists as long as any of them: between two retries a Job has no pods.
@@ -75,9 +75,9 @@ async def with_stored_owner(
     its current version, and of those for which that cannot be read.
 
     An object belongs to a reservation if it has the kind and name of the gang, has the UID that claimed the
-    reservation, or names the reservation. An object that the watches show is not an owner: for example a Job
-    that was suspended, which is no gang then. `paths`: by kind, where the API server serves its objects. Each
-    path is read once for each namespace.
+    reservation, or names the reservation. An object that the watches show in its current version does not
+    count, because the watches have shown that it needs no reservation: a suspended Job, for example, is no
+    gang. `paths`: the API paths of each kind's objects. Each path is read once for each namespace.
     """
     stored = _StoredObjects(api, paths, shows)
     return frozenset([held.id for held in reservations if await stored.may_own(held)])
@@ -102,6 +102,7 @@ class _StoredObjects:
     async def may_own(self, reservation: Reservation) -> bool:
         """Returns whether a stored object may be the owner of the reservation, or cannot be read."""
         namespace, kind, name = reservation.gang.split("/")[:3]
+        # A gang that is not named after a workload may consist of objects of any kind.
         for served in self._paths if kind in POD_GANGS else (kind,):
             for path in self._paths.get(served, ()):
                 objects = await self._objects(_in_namespace(path, namespace))
@@ -122,7 +123,7 @@ class _StoredObjects:
                 self._read[path], _ = await self._api.list(path, _object)
             except ApiError as error:
                 log.info("controller: no place is released for a deletion: %s: %s", path, error)
-                self._read[path] = [] if error.status == 404 else None
+                self._read[path] = [] if error.status == 404 else None  # 404: the kind was uninstalled
         return self._read[path]
 
 

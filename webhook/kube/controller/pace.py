@@ -48,7 +48,8 @@ class Lasting:
         """Returns the names that have been seen for at least `patience(name)` seconds; forgets names not in
         `seen`.
 
-        `seen`: the names that are seen now, each with the latest time since which it is certain to be there.
+        `seen`: the names that are seen now, each with the time since when the caller knows it to be there:
+        `now` if it knows no earlier one.
         """
         self._since = {name: min(self._since.get(name, now), since) for name, since in seen.items()}
         return frozenset(name for name, since in self._since.items() if now - since >= patience(name))

@@ -30,7 +30,8 @@ MOST_NAMED = 4
 def opened(
     stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
 ) -> Json:
-    """Returns the merge patch that admits one stored pod of a gang: without a pin if there is no reservation.
+    """Returns the merge patch that admits one stored pod of a gang: without a pin (node affinity) if
+    `reservation` is None.
 
     `name`: the PodSet of the pod, "" if unknown.
     """
@@ -64,7 +65,7 @@ def notes_of(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> di
 
 
 def holds_words(gang: Gang) -> str:
-    """Returns the number of the gang's pods as the subject of a sentence: "8 pods hold"."""
+    """Returns the number of the gang's pods as the beginning of a sentence: "8 pods hold"."""
     return counted(gang.group.size, "pod holds", "pods hold")
 
 

@@ -6,16 +6,16 @@ The rules:
    if all pods of its gang wait at Kueue's gate, because Kueue has evicted them. A hold whose gang exists is
    claimed for the gang. The nodes that Kueue has assigned to a Workload are reserved for it until Kueue takes
    them back, or all pods of a pod group have ended while Kueue waits for replacements. Gated pods of a gang
-   that Kueue places are admitted without a pin, and none of the following rules applies to the gang. In a
-   namespace that is not enforced, a reservation that no bound pod uses is released, gated pods are admitted,
-   and none of the following rules applies.
+   that Kueue places are admitted without a pin (Kueue pins them), and rules 2 to 5 do not apply to the gang.
+   In a namespace that is not enforced, a reservation that no bound pod uses is released, gated pods are
+   admitted, and rules 2 to 5 do not apply.
 2. A gang is planned again, with as few moved pods as possible, if it holds a node that it cannot use any
    more, or that is outside the flavor in which Kueue has admitted its pods. If pods were bound elsewhere than
    planned, the reservation follows them.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
-4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; those of a gang
-   with `on-unavailable: admit` at once, with or without a place. A late member gets room beside what its gang
-   holds, before the queue. KAI is told if a Job's gang has become smaller.
+4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; gated pods of a
+   gang with `on-unavailable: admit` at once, with or without a place. A late member gets room beside what its
+   gang holds, before the queue. KAI is told if a Job's gang has become smaller, even if Kueue places it.
 5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: no later gang delays the
    first gang without a place.
 """
@@ -139,8 +139,8 @@ class _Due:
             self._release(reservation, _unused_for(world, gang), gang)
 
     def keep_place(self, world: World, gang: Gang, reservation: Reservation) -> None:
-        """Rules 2 and 4: plans a gang again that lost a node or was bound elsewhere, admits its gated pods,
-        and makes room for late members.
+        """Rules 2 and 4: replaces the reservation of a gang that lost a node or was bound elsewhere, admits
+        the gang's gated pods, and makes room for late members.
         """
         all_refs = gang.refs
         gang, late = with_seats(self.snapshot, gang, reservation)
@@ -170,8 +170,8 @@ class _Due:
         self.snapshot = self.snapshot.without(reservation.gang)
 
     def _moved(self, gang: Gang, reservation: Reservation) -> Reservation:
-        """Returns the gang's reservation: another one if the gang was planned again for lost nodes, or the
-        reservation has followed its pods.
+        """Returns the reservation that the gang has after rule 2, and adds the action that replaces the
+        former one: after lost nodes with a new plan, after a binding elsewhere with the nodes of the pods.
         """
         selections = of_pods(gang.group, gang.pods)
         lost = lost_nodes(self.snapshot, reservation)
@@ -197,9 +197,10 @@ class _Due:
         return where
 
     def _join(self, world: World, gang: Gang, member: GangMember) -> None:
-        """Makes room for a late member, whose pods are those of `gang`, beside what its gang holds.
+        """Makes room for a late member beside what its gang holds, or reports that there is none. `gang`: the
+        gang with the unbound pods of this member only.
 
-        A gang that has started comes before the queue.
+        The member does not wait in the queue, because its gang has started.
         """
         if waits_for_kueue(member, gang.pods):
             return
@@ -218,13 +219,14 @@ class _Due:
 
 
 def _sizes_to_tell(world: World) -> Iterator[Action]:
-    """Yields actions for the last part of rule 4: the Jobs of whose new size KAI is told."""
+    """Yields the actions of rule 4 that tell KAI that the gang of a Job has become smaller."""
     for work in world.works:
         if work.size_left and not work.finished and work.ref.namespace not in world.observed:
             yield TellSize(work.ref, work.size_left)
 
 
 def _held_at_gates(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
+    """Yields reports about gangs whose pods wait at a scheduling gate of another controller."""
     for gang in gangs:
         if gang.held_back and not gang.finished and (pods := held_at_a_gate(gang.pods, world.now)):
             yield LeftUnbound(gang, pods)
@@ -250,7 +252,10 @@ def _unused_for(world: World, gang: Gang) -> str:
 def queue(
     snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits, rules: QueueRules = NO_RULES
 ) -> list[Action]:
-    """Returns which waiting gangs are admitted, and the position of the others."""
+    """Returns the actions that admit the gangs that have a place, and report to each other gang its position.
+
+    Gangs with the same `PodGroup.joint` start together: if one of them has no place, none is admitted.
+    """
     ready = {gang.name: gang for gang in waiting}
     places = in_order(snapshot, (WaitingGang(gang.group, gang.created) for gang in ready.values()), rules)
     ordered = [(ready[place.gang.group.name], place) for place in places]
@@ -282,6 +287,7 @@ def queue(
 def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | None) -> str:
     """Returns why a reservation is not needed any more; "" while it is."""
     used = is_used(world.snapshot, reservation)
+    # `finished` ignores bound pods, which may be members of a gang of several objects themselves.
     if gang is not None and gang.finished and not (used and gang.members):
         return "finished"
     if namespace_of(reservation.gang) in world.observed and not used:
@@ -290,17 +296,18 @@ def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | N
         return ended
     if gang is not None and not used and _given_up_by_kueue(gang, world.now):
         return "Kueue has taken its admission back"
+    # Checked again, because the watches were read again after `deleted` was determined.
     deleted = memory.deleted.get(reservation.id) == reservation and is_ownerless(world, reservation)
     return "deleted" if deleted else ""
 
 
 def _given_up_by_kueue(gang: Gang, now: float) -> bool:
-    """Returns whether all of the gang's pods have waited for Kueue for more than `GRACE_SECONDS`.
+    """Returns whether all pods of a gang that queues (`on-unavailable`) have waited at Kueue's gate for more
+    than `GRACE_SECONDS`.
 
-    The grace is for a pod group that restarts, whose pods pass Kueue's gate at once. The place is released
-    because Kueue may have evicted this gang to give the same nodes to another one. A gang with a member
-    without pods does not count: the member may be about to create some, which Kueue need not gate (those of a
-    Job).
+    Then the place is released, because Kueue may have evicted the gang to give the same nodes to another one.
+    The pods of a restarted pod group pass the gate before `GRACE_SECONDS` end. False if a member of the gang
+    has no unbound pod: it may be about to create pods without Kueue's gate, as a Job does.
     """
     if not {member.uid for member in gang.members} <= {pod.brought_by for pod in gang.pods}:
         return False
@@ -322,8 +329,8 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
 
 
 def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
-    """Returns the gang without the node affinity that any of its plans wrote: its templates usually contain
-    the first place forever.
+    """Returns the gang without the node affinity that its plans wrote: those of its templates, which keep the
+    pin to the first place after the gang has moved, and that of the reservation `held`.
     """
     return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
 
@@ -331,9 +338,10 @@ def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
 def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
     """Returns the gang restricted to the nodes of the Kueue flavors of its pods.
 
-    For each PodSet, unbound pods determine the flavor, because the seats that are planned are for them; bound
-    pods only do if there are none. Otherwise a gang whose flavor changed would move in each round. The seats
-    of a gang of several objects have the shape of the objects' templates, without any flavor.
+    For each PodSet, the unbound pods determine the flavor, because the planned seats are for them; the bound
+    pods do only if all are bound. Bound pods may be in a former flavor: if they always counted, the gang
+    would move in each round. The seats of a gang of several objects (`with_seats`) have no flavor before, as
+    they come from the objects' templates.
     """
     to_come = {name: stated for name, stated in of_pods(gang.group, gang.pods).items() if stated}
     selections = {**of_bound_pods(snapshot, gang.group), **to_come}
@@ -341,10 +349,11 @@ def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
 
 
 def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:
-    """Returns the gang without the members that are known only by number, if the gang could never run with
-    them.
+    """Returns the gang; without the members that are known only by number (a group's size counts them, but
+    their objects do not exist yet) if it could never run with them.
 
-    As in admission, such members keep room, but never block the gang (`members_known`).
+    As in admission (`members_known` in `workload_plan.py`), such members get room if there is any, but never
+    block the gang: their requests are unknown.
     """
     if gang.smaller is None or plan(snapshot, gang.group).decision != "rejected":
         return gang
@@ -352,8 +361,8 @@ def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:
 
 
 def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
-    """Returns the gang without the places that plans wrote into its templates: its own former ones, or those
-    of other replicas.
+    """Returns the gang without the node affinity that plans wrote into its templates: plans of the gang
+    itself, or of the other gangs (replicas) of its object.
     """
     pins = reduce(or_, (terms_of_annotation(snapshot, note) for note in gang.notes), PlacementTerms())
     smaller = gang.smaller and without_placement_affinity(gang.smaller, pins)

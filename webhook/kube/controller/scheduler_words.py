@@ -1,6 +1,7 @@
 """Why the scheduler does not bind the pods of a gang that holds a place, in the scheduler's own words.
 
-kube-scheduler writes the reason into the pod's condition PodScheduled. KAI writes "Unable to schedule pod"
+kube-scheduler writes the reason into the pod's condition PodScheduled, which is read as `Unbound.verdict`
+(see `gangs.py`): "NAME says: REASON", "" if the scheduler has not tried. KAI writes "Unable to schedule pod"
 there, and the reason into the conditions of its PodGroup (KAI-Scheduler d5bc503a,
 pkg/scheduler/cache/status_updater). Kueue gates pods until it has quota (`kueue.words`).
 """
@@ -15,39 +16,45 @@ from webhook.kube.controller.kueue.words import reasons_of
 from webhook.kube.state.gangs import Unbound
 
 BINDING_SECONDS = 60.0
-"""Age in seconds from which an unbound pod is reported: the scheduler gets some rounds before."""
+"""Minimum age in seconds of an unbound pod that is reported: binding may take several scheduling cycles."""
 
 
 SILENT = "their scheduler has grouped them and says nothing of them"
+"""The text for pods without a verdict: KAI has created a PodGroup for them, and has written no reason."""
 
 
 GATED = "they wait at a gate that others open"
+"""The text for pods that are all held back: only another controller removes their scheduling gate. Not about
+Bayplan's gate, to which `Unbound.gated` refers.
+"""
 
 
 POD_GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups"
+"""The API path of KAI's PodGroups in a namespace."""
 
 
 def left_unbound(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
-    """Returns the pods that their scheduler has seen and left unbound for `BINDING_SECONDS`. Pure; `now` in
-    seconds.
+    """Returns the pods, at least `BINDING_SECONDS` old, that their scheduler has seen and not bound. Pure;
+    `now`: seconds since the epoch.
 
-    KAI reports nothing about a gang with fewer pods than its minimum; the pod's PodGroup shows that KAI saw
-    it.
+    A scheduler has seen a pod that has a verdict, or a PodGroup of KAI: KAI writes no verdict while a gang
+    has fewer pods than its minimum. Pods with Bayplan's gate are left out.
     """
     looked_at = (pod for pod in pods if (pod.verdict or pod.pod_group) and not pod.gated)
     return tuple(pod for pod in looked_at if now - pod.created >= BINDING_SECONDS)
 
 
 def held_at_a_gate(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
-    """Returns the pods that have waited for `BINDING_SECONDS` at a gate that others open. Pure; `now` in
-    seconds.
+    """Returns the pods, at least `BINDING_SECONDS` old, that have a scheduling gate of another controller.
+    Pure; `now`: seconds since the epoch.
     """
     return tuple(pod for pod in pods if pod.held_back and now - pod.created >= BINDING_SECONDS)
 
 
 async def scheduler_words(api: Api, pods: Sequence[Unbound], owners: Collection[str] = ()) -> str:
-    """Returns one line: the most frequent verdict of these pods, the reasons in the first pod's PodGroup, and
-    what Kueue reports about the Workloads of these owners (UIDs) or pods.
+    """Returns one line: the most frequent verdict of these pods, the reasons in the first pod's PodGroup
+    (the pods of a gang share one) that the verdict does not contain, and what Kueue reports about the
+    Workloads of these owners (UIDs) or pods. `pods`: at least one.
     """
     counted = Counter(pod.verdict for pod in pods if pod.verdict)
     silence = GATED if all(pod.held_back for pod in pods) else SILENT
@@ -64,7 +71,7 @@ async def _of_pod_group(api: Api, pod: Unbound) -> list[str]:
     path = POD_GROUPS.format(pod.ref.namespace)
     try:
         groups, _ = await api.list(path, fieldSelector=f"metadata.name={pod.pod_group}")
-    except ApiError:  # KAI's PodGroups do not exist or may not be read: only the pods' own messages are used
+    except ApiError:  # KAI's PodGroups do not exist or may not be read: only the verdicts are reported
         return []
     return [text for group in groups for text in _reasons(group.get("status") or {})]
 

@@ -1,5 +1,5 @@
 """The actions of the controller: a record for each kind. `reconcile` returns them, `controller` carries them
-out.
+out. `headroom`: what a plan leaves free on its nodes, for the ledger's check (`conflicts.py`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ClaimFor:
 
 @dataclass(frozen=True, slots=True)
 class MoveTo:
-    """Replace the reservation of a gang that lost nodes. It was planned on the revision of the snapshot, and
-    leaves `headroom`.
+    """Replace the reservation of a gang that lost nodes, or whose nodes are outside its flavor in Kueue.
+    `why`: these nodes with the reasons, as text.
     """
 
     gang: Gang
@@ -55,7 +55,7 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Restore the vanished reservation of an admitted gang; leaves `headroom`."""
+    """Reserve a place again for an admitted gang whose reservation has vanished."""
 
     gang: Gang
     reservation: Reservation
@@ -74,7 +74,7 @@ class Stuck:
 @dataclass(frozen=True, slots=True)
 class LeftUnbound:
     """Report that pods of a gang have been unbound for a while: the scheduler does not bind them although the
-    gang holds a place, or they wait at a gate that others open.
+    gang holds a place, or they wait at a scheduling gate of another controller.
     """
 
     gang: Gang
@@ -139,8 +139,8 @@ class WaitAction:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Reserve nodes that Kueue has assigned, for the Workload or its gang; leaves `headroom`. The event is
-    written on `tell`.
+    """Reserve nodes that Kueue has assigned, for the Workload or its gang. The event is written on the object
+    `tell`.
     """
 
     place: KueuePlace
@@ -151,7 +151,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class NotAdopted:
-    """Report that a part of what Kueue has assigned is not available, and why."""
+    """Report, on the object `tell`, that a part of what Kueue has assigned is not available, and why."""
 
     place: KueuePlace
     why: str

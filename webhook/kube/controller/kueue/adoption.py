@@ -1,8 +1,9 @@
-"""What a gang holds whose pods Kueue places: the assigned nodes, reserved before the pods are bound. Pure.
+"""Computes what a gang holds whose pods Kueue places: the assigned nodes, before pods are bound. Pure.
 
 Kueue's assignment is taken as it is; whether the pods tolerate those nodes is not checked. Seats that another
-gang holds are not taken from it: they are left out and reported. In a domain of several nodes (a Topology
-that ends at racks) seats go first to nodes with pods of the Workload, then to nodes with room.
+gang holds are not taken from that gang: they are left out and reported. If an assigned domain has several
+nodes (a Topology that ends at racks), its seats go first to nodes with pods of the Workload, then to nodes
+with room.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What is held of an assignment. `reservation`: what the gang should hold, None for nothing; `lacking`:
-    the seats that the gang cannot have, each as text with the reason.
+    """The result for one assignment. `reservation`: what the gang should hold, None for nothing; `lacking`:
+    the assigned seats that the gang cannot have, as text with the reasons.
     """
 
     reservation: Reservation | None
@@ -137,8 +138,8 @@ class _Scene:
 
     @cached_property
     def around(self) -> Snapshot:
-        """The cluster without the Workload's pods and without what its gang holds; computed only if something
-        moves.
+        """The cluster without the Workload's pods and without what its gang holds. Computed only when needed:
+        in most rounds the seats are unchanged.
         """
         around = self.snapshot.without(self.name)
         for pod in self.own:
@@ -148,7 +149,7 @@ class _Scene:
     def seats(self, nodes: NodesByLabels) -> tuple[Seats, tuple[str, ...]]:
         """Returns the assigned seats, and as text those for which there is no node or no room.
 
-        Seats of succeeded pods (`ended`) are left out as far as no pod is on them.
+        As many seats as pods have succeeded (`ended`) are left out, but only seats without a bound pod.
         """
         seats, lacking = Seats(), []
         for part in self.place.pod_sets:
@@ -168,15 +169,18 @@ class _Scene:
                     where = "/".join(value for _, value in domain.labels)
                     why = "where no node has room" if inside else "which no node is"
                     lacking.append(f"{pods(count)} in {where}, {why}")
-        return +seats, tuple(lacking)
+        return +seats, tuple(lacking)  # `+`: without counts of zero
 
     def _filled(
         self, part: AssignedPodSet, standing: Mapping[str, int], count: int, seats: Seats
     ) -> Iterator[tuple[str, int]]:
         """Yields nodes of one domain with a number of seats, `count` in total if there is room.
 
-        First come the nodes with most pods of the PodSet, then those where the gang holds most seats, then
-        those with most room.
+        The order of the nodes, by the first difference:
+        1. more pods of the PodSet on the node
+        2. more seats of the gang's present reservation
+        3. more room
+        4. name
         """
         room = {node: self._room(part.requests, node, seats) for node in standing}
         for node in sorted(
@@ -225,6 +229,9 @@ class _Scene:
 def _reservation(
     snapshot: Snapshot, place: KueuePlace, name: str, seats: Seats, former: Reservation | None
 ) -> Reservation:
+    """Returns the reservation of these seats. It keeps what identifies the gang's present reservation, so
+    that the ledger replaces that one in one step. `former`: as in `_by_pod_set`.
+    """
     by_pod_set, requests = _by_pod_set(seats, place, former)
     nodes = frozenset(node for _, node in by_pod_set)
     topology = _topology(snapshot, nodes)
@@ -254,10 +261,10 @@ def _reservation(
 def _by_pod_set(
     seats: Seats, place: KueuePlace, former: Reservation | None
 ) -> tuple[Seats, tuple[tuple[str, Resources], ...]]:
-    """Returns the seats by the names of PodSets, and the requests of each PodSet.
+    """Returns the seats by PodSet and node, and the requests of each PodSet.
 
-    The names are those of the reservation `former`, if the gang holds one, else Kueue's: Kueue counts leader
-    and workers of one template as one PodSet, the planner as two.
+    The PodSets are those of the reservation `former` that the planner made for the gang, or Kueue's if it is
+    None: Kueue counts leader and workers of one template as one PodSet, the planner as two.
     """
     requests = {part.name: part.requests for part in place.pod_sets}
     if former is None:
@@ -269,7 +276,7 @@ def _by_pod_set(
     result = Seats()
     for (part, node), count in sorted(seats.items()):
         alike = [name for name, amounts in asked.items() if amounts == requests[part]]
-        for name in sorted(alike, key=lambda name: name != part):
+        for name in sorted(alike, key=lambda name: name != part):  # the PodSet of the same name first
             taken = min(count, left[name])
             left[name] -= taken
             count -= taken

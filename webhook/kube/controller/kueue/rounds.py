@@ -30,8 +30,8 @@ ABANDONED = "its pods have ended, and nobody has made those that Kueue waits for
 
 @dataclass(frozen=True, slots=True)
 class KueueRound:
-    """The result for all places. `snapshot`: with what is to be held; `gangs`: the names of the gangs that
-    Kueue places, which no other rule moves, plans or admits.
+    """The result for all places. `snapshot`: the cluster after the actions; `gangs`: the names of the gangs
+    that Kueue places, which `reconcile` otherwise neither moves, plans nor admits.
     """
 
     snapshot: Snapshot
@@ -42,8 +42,8 @@ class KueueRound:
 def no_longer_assigned(
     reservation: Reservation, places: KueuePlaces | None, unbound: Set[str], snapshot: Snapshot
 ) -> str:
-    """Returns why the reservation of a Kueue Workload is not needed any more; "" while it is, for other
-    gangs, and if `places` is None.
+    """Returns why a reservation under a Workload's own name is not needed any more; "" while it is needed,
+    for reservations of other gangs, and if `places` is None.
 
     `unbound`: the UIDs of the unbound pods.
     """
@@ -58,8 +58,8 @@ def no_longer_assigned(
 def is_abandoned(snapshot: Snapshot, place: KueuePlace, unbound: Set[str]) -> bool:
     """Returns whether a pod group has no pods, bound or unbound, while Kueue waits for replacements.
 
-    Kueue keeps the quota, but the creator of the pods may never create replacements. When it does, the nodes
-    are reserved again.
+    Kueue keeps the quota, but the creator of the pods may never create replacements. If it creates some, the
+    nodes are reserved again.
     """
     if not place.waits_for_pods or pods_of(snapshot, place):
         return False
@@ -73,9 +73,10 @@ def kueue_round(
     observed: frozenset[str],
     unbound: Set[str] = frozenset(),
 ) -> KueueRound:
-    """Returns what is to be done for Kueue's assignments; namespaces in `observed` are ignored.
+    """Returns what is to be done for Kueue's assignments.
 
-    `unbound`: the UIDs of the unbound pods.
+    `observed`: the namespaces that are not enforced; places in them are ignored. `unbound`: the UIDs of the
+    unbound pods.
     """
     if not places:
         return KueueRound(snapshot)
@@ -144,7 +145,7 @@ def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list
     """Returns the reservations of gangs other than the Workload's own that are for the Workload's pods."""
     ids = {name for pod in pods_of(snapshot, place) for name in carried(pod)}
     gangs = (snapshot.holds.gangs.get(name) for name in sorted(ids))
-    # A pod may carry a copy of another namespace's id (`belongs`).
+    # Users can copy the annotation from a pod of another namespace: such an id has no effect.
     by_pods = [gang for gang in gangs if gang and namespace_of(gang) == place.ref.namespace]
     names = dict.fromkeys((*(gang.name for gang in own), *by_pods))
     held = (snapshot.holding(name) for name in names if name != place.gang)

@@ -1,4 +1,4 @@
-"""The new place of a gang that lost its place, or whose pods are not where it is. Pure.
+"""Finds a new place for a gang that lost its place, or whose pods were bound outside of it. Pure.
 
 - `replan`: after the gang lost nodes, with as few moved pods as possible
 - `restore`: after its reservation has vanished

@@ -2,9 +2,9 @@
 
 Inside a domain that a gang holds whole, its scheduler chooses the nodes: the reservation follows once all
 pods are bound. A pod that was bound outside the gang's nodes (by hand, or by a scheduler that ignores the
-affinity) is followed at once, because no other pod may use the seat that is reserved for it. Nothing is taken
-from another gang, and no seat of a pod that is not bound yet is given up: each followed pod takes an unused
-seat of its own PodSet along.
+affinity) is followed at once: the seat that is reserved for it is unused, and no other pod may use it.
+Nothing is taken from another gang, and pods that are not bound yet keep their seats: each followed pod takes
+one unused seat of its own PodSet along.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str
 
 
 def _domains(held: Reservation, paths: list[Domain]) -> tuple[Domain, ...]:
-    """Returns the held domains that are still used, and for each path outside of them a domain as deep as the
-    deepest of these.
+    """Returns the held domains that still contain a seat, and for each other seat the domain around it at the
+    level of the deepest held domain. `paths`: the domain path of each node with seats.
     """
     depth = max(map(len, held.domains))
     used = [own for own in held.domains if any(contains(own, path) for path in paths)]

@@ -101,7 +101,9 @@ def _fill(
     topology = _topology(around, held.topology)
     if topology is None:
         return None
+    # Within the domains that the gang holds whole, the moved pods need no reservation of their own.
     inside = domain == held.domain and bool(held.domains)
+    # The names differ by spaces, so that `plan` takes the parts for two gangs, neither of which exists.
     used = replace(
         held, id=held.id + "-stays", gang=f"{held.gang} ", mode="nodes", domains=(), assignments=stays
     )
@@ -145,8 +147,8 @@ def _merged(
     *,
     inside: bool,
 ) -> Reservation:
-    """Returns one reservation for the pods that stay and those that move. `inside`: whether the domains
-    stay.
+    """Returns one reservation for the pods that stay and those that move. `inside`: whether all pods are
+    within the domains that the gang holds whole, so that none is added.
     """
     counts: Counter[tuple[str, str]] = Counter()
     for assignment in (*stays, *answer.assignments):

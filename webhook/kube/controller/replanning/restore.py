@@ -1,7 +1,7 @@
 """Restores the reservation of a gang after somebody has deleted it: the same place, or the nearest. Pure.
 
 Bound pods stay where they are; the others are placed beside them, as after a lost node. A gang without bound
-pods is planned where its templates pin it, and only if that fails anywhere else.
+pods is planned where its templates pin it, or anywhere if that fails.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservat
     if held is None:
         return answer
     kept = [RecordedReservation(reservation, 0) for reservation in around.reservations]
+    # If another gang has come into the domain, only the nodes of the pods are held.
     used = replace(held, mode="nodes", domains=(), nodes=frozenset(a.node for a in held.assignments))
     for wanted in (held, used):
         if in_the_way(wanted, around.revision, kept) is None:
@@ -99,7 +100,7 @@ def _around(
         tree = around.base.trees[topology.name]
         inner = (name for domain in held.domains if (b := tree.branch(domain)) for name in tree.names(b))
         return replace(held, nodes=frozenset(inner) | {seat.node for seat in seats})
-    move = replan(around, group, held, [""])
+    move = replan(around, group, held, [""])  # the absent seats are on the lost node ""
     return move.reservation if isinstance(move, Move) else None
 
 
