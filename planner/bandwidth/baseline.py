@@ -51,13 +51,18 @@ def _spread(
     taken: dict[str, Resources],
     stocks: dict[str, AvailableDevices],
 ) -> dict[str, int]:
-    """Returns the number of pods of one PodSet on each node; adds what they use to `taken` and `stocks`."""
+    """Returns the number of pods of one PodSet on each node.
+
+    `taken`: the used amounts of each node that has pods of this placement. `stocks`: the devices and claims
+    of each node that was looked up. What the pods use is added to both.
+    """
     shape, counts = pod_set.shape, dict[str, int]()
     queue: list[tuple[float, int, str]] = []
     for name, node in snapshot.nodes.items():
         if not obstacle(shape, node, occupied=True):
             used = taken.get(name) or snapshot.taken.get(name, {})
             if _room(snapshot, node, used, shape, stocks):
+                # The hash orders nodes of equal share, instead of kube-scheduler's random choice.
                 queue.append((_share(node, used, shape), crc32(name.encode()), name))
     heapify(queue)
     apart: set[tuple[str, str]] = set()

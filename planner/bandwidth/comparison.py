@@ -72,10 +72,10 @@ class Worth:
 def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     """Returns the comparison for an admitted answer, or None.
 
-    None for an answer without a placement or with fewer than two whole GPUs, and for a part of a gang: a pod
-    that arrives alone knows only the nodes of the other PodSets. MIG instances and time slices, which some
-    nodes offer as GPUs, have no links and so no comparison. `snapshot` is the cluster in which the gang was
-    planned; the gang's own reservation is ignored.
+    None for an answer without a placement or with fewer than two whole GPUs, and if `group` is only a part of
+    the gang: a pod that arrives alone does not state the GPUs of the gang's other PodSets. MIG instances and
+    time slices, which some nodes offer as GPUs, have no links and so no comparison. `snapshot` is the cluster
+    in which the gang was planned; the gang's own reservation is ignored.
     """
     layout = answer_layout(snapshot, group, answer)
     if layout is None:

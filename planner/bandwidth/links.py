@@ -90,9 +90,10 @@ def _inside(node: Node) -> tuple[float, str]:
 
 
 def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tuple[float, str]:
-    """Returns the network rate in GB/s per GPU, and its source in words."""
+    """Returns the network rate in GB/s per GPU, and its source in words. Topologies state rates in Gb/s."""
     spine = cabled_leaf_spine(snapshot, topology)
     if spine is not None:
+        # A node that is not in the graph counts as its leaf switch.
         ends = [name if name in spine.graph else spine.switch_of(name) for name in nodes]
         slowest = spine.narrowest_among(ends)
         if slowest:

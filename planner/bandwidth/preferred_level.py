@@ -24,8 +24,9 @@ _MIN_SLOWDOWN = 1.05
 def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> str:
     """Returns the warning for a gang that is spread although it prefers one domain, if that costs time.
 
-    The warning says how much time it costs, and what would be better. "" if the placement is as good as any
-    other, or repeats an earlier plan. `snapshot` is the cluster in which the gang was planned.
+    The warning says how much time that costs, and what would be better. "" if the all-reduce takes less than
+    5 % longer than in the empty cluster, or if the answer repeats an earlier plan. `snapshot` is the cluster
+    in which the gang was planned.
     """
     if answer.decision != "admitted" or answer.replayed:
         return ""

@@ -77,7 +77,8 @@ class Comparison:
 def verify(snapshot: Snapshot, held: Reservation) -> Verification:
     """Returns the verification of a reservation.
 
-    A pod with the ids of several gangs counts for each gang that has a seat on its node.
+    If several reservations may account for a pod (`carried`), it counts for this one if the gang has planned
+    pods on the pod's node.
     """
     planned: Counter[str] = Counter()
     for assignment in held.assignments:

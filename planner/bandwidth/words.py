@@ -38,7 +38,7 @@ def ratio(layout: GangLayout, other: GangLayout) -> str:
 
 
 def place_worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """Returns the comparison for a gang's placement, or None if there is none.
+    """Returns the comparison for a gang's placement, or None if it has none (`worth`) or only one pod.
 
     For an elastic gang, only the pods that were placed count.
     """

@@ -42,13 +42,13 @@ Further combinations are not tried.
 """
 
 Wanted = tuple[tuple[ClaimSpec, int], ...]
-"""Pairs of a claim and how many of it are requested, sorted by the claim's name."""
+"""Pairs of a claim and the requested number of such claims, sorted by the claim's name."""
 
 
 @lru_cache(maxsize=65_536)
 def fits(node_devices: NodeDevices, allocated: int, wanted: Wanted, plugin_gpus: int) -> bool:
     """Reports whether all these claims, and `plugin_gpus` GPUs of the device plugin, can be allocated without
-    using a device twice.
+    using a device twice. `allocated`: the mask of the devices that are already in use.
 
     The result is cached: equal nodes share their `NodeDevices`, and plans repeat the same questions.
     """
@@ -58,10 +58,12 @@ def fits(node_devices: NodeDevices, allocated: int, wanted: Wanted, plugin_gpus:
             claims[alternatives] += count
     demand: Counter[DeviceGroup] = Counter()
     if plugin_gpus:
+        # The device plugin may give a pod any whole GPUs of the node.
         demand[DeviceGroup((node_devices.whole_gpus(),), (1,))] = plugin_gpus
     # Claims with the fewest alternatives first, so that the fewest combinations are tried.
     ordered = sorted(claims.items(), key=lambda item: len(item[0]))
     try:
+        # An empty tuple of alternatives belongs to a claim that the node can never meet.
         return all(claims) and _some_choice_fits(
             node_devices, allocated, ordered, demand, WorkBudget(MAX_STEPS)
         )
@@ -84,7 +86,7 @@ def _some_choice_fits(
         return demand_fits(node_devices, allocated, tuple(sorted(demand.items())), budget)
     (alternatives, count), rest = claims[0], claims[1:]
     for split in _splits(count, len(alternatives)):
-        budget.spend(1 + len(alternatives) // 16)  # a step costs about as much as trying one device
+        budget.spend(1 + len(alternatives) // 16)  # 16 alternatives cost about as much as one device
         total = Counter(demand)
         for alternative, times in zip(alternatives, split, strict=True):
             if times:
@@ -100,9 +102,7 @@ def _some_choice_fits(
 
 
 def _splits(count: int, ways: int) -> Iterator[Vector]:
-    """Yields every division of `count` among `ways` alternatives; those that favour the first ones come
-    first.
-    """
+    """Yields every division of `count` among `ways` alternatives: for 2 among 2 (2, 0), (1, 1), (0, 2)."""
     if ways == 1:
         yield (count,)
         return
@@ -113,10 +113,10 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
 
 @lru_cache(maxsize=16_384)
 def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tuple[tuple[Demand, ...], ...]:
-    """Returns the alternative demands of each independent part of the claim; one of each part must be met.
+    """Returns, for each independent set of requests of the claim, the demands of which one must be met.
 
-    Two requests are in one part if a constraint links them. Demands that the node does not meet even with no
-    device allocated are left out.
+    Two requests are in one set if a constraint links them; a constraint that names no requests links all.
+    Demands that the node does not meet even with no device allocated are left out.
     """
     linked = [
         sorted({request for request, _ in constraint.requests})
@@ -141,8 +141,8 @@ def _alternatives(node_devices: NodeDevices, claim_spec: ClaimSpec, request: int
     """Returns the alternatives of a request (`firstAvailable`) as tuples of indexes.
 
     Alternatives that each take exactly one device under the same constraints share a tuple: together they
-    accept any of their devices. An alternative that takes several devices, all among those of such a tuple,
-    is dropped: it only takes more.
+    accept any of their devices. An alternative for several devices is dropped if such a tuple accepts each of
+    these devices: one device is then enough.
     """
     choice = claim_spec.choices[request]
     taking = [
@@ -183,7 +183,7 @@ _Constrained = tuple[DeviceConstraint, list[int]]
 
 
 _Tie = tuple[str, bool, list[int]]
-"""An attribute, whether its values must differ, and the requests whose devices it ties."""
+"""A constraint that can exclude devices: its attribute, whether the values must differ, and its requests."""
 
 
 def _demand(
@@ -193,6 +193,7 @@ def _demand(
 
     `chosen`: for each request, the indexes of the alternatives that it may use.
     """
+    # Alternatives that share a tuple have the same count and constraints, so the first stands for all.
     alternative = {request: claim_spec.choices[request][places[0]] for request, places in chosen.items()}
     constraints: list[_Constrained] = [
         (
@@ -245,7 +246,7 @@ def _ties(
 def _groups(
     counts: Mapping[int, int], masks: Mapping[int, int], ties: Sequence[_Tie]
 ) -> Counter[DeviceGroup]:
-    """Returns the groups for these requests, which are linked by ties, and how many of each group.
+    """Returns the groups for these requests, which ties link (or a single request), and the number of each.
 
     If a tie has an effect, all requests form one group. Otherwise each device is a separate group.
     """
@@ -253,7 +254,7 @@ def _groups(
     own_ties = [
         (attribute, distinct, tuple(sorted(map(requests.index, tied))))
         for attribute, distinct, tied in ties
-        # A tie over a single device has no effect.
+        # A tie over a single device has no effect. `counts` has all requests of a tie or none.
         if tied[0] in counts and sum(counts[request] for request in tied) > 1
     ]
     if own_ties:
@@ -268,7 +269,7 @@ def _groups(
 def _feasible_demands(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Demand]:
     """Returns the demands that the node meets with no device allocated, those with the fewest devices first.
 
-    Demands for which the search reaches `MAX_STEPS` are kept.
+    Demands for which the search reaches `MAX_STEPS` are kept: they may be met.
     """
     steps_left, feasible = MAX_STEPS, []
     for demand in sorted(demands, key=_device_count):
@@ -286,7 +287,8 @@ def _device_count(demand: Demand) -> int:
 def _undominated_demands(demands: Sequence[Demand]) -> tuple[Demand, ...]:
     """Returns the demands without those that another demand makes superfluous.
 
-    Demands for one device are merged: the result is one demand for any of their devices.
+    Demands for one device are merged into one demand for any of their devices. Demands for several devices,
+    all of which that demand accepts, are superfluous.
     """
     if () in demands:
         return ((),)  # an alternative that takes no device is better than all others
@@ -302,12 +304,12 @@ def _undominated_demands(demands: Sequence[Demand]) -> tuple[Demand, ...]:
 
 
 def _is_single(demand: Demand) -> bool:
-    """Reports whether the demand is for devices of a single mask, without ties."""
+    """Reports whether the demand is for devices of a single mask; a group without ties has only one mask."""
     return len(demand) == 1 and not demand[0][0].ties
 
 
 def _with_attribute(node_devices: NodeDevices, attribute: str) -> int:
-    """Returns the mask of the devices that have the attribute; others never meet a constraint on it."""
+    """Returns the mask of the devices that have the attribute: only they can meet a constraint on it."""
     return sum(
         1 << index for index, device in enumerate(node_devices.devices) if device.value(attribute) is not None
     )
@@ -323,7 +325,9 @@ def _all_differ(node_devices: NodeDevices, masks: Sequence[int], attribute: str)
 
 
 def free_to_share(node_devices: NodeDevices, mask: int) -> bool:
-    """Reports whether some devices in the mask are shareable. A request for them always fits on this node."""
+    """Reports whether some devices in the mask are shareable. A request that matches one counts as fitting,
+    whatever is allocated: several claims can use that device at a time.
+    """
     return any(node_devices.devices[index].device.shareable for index in bits(mask))
 
 

@@ -68,7 +68,7 @@ class AvailableDevices:
     def _upper_bound(self, claim_specs: Sequence[ClaimSpec]) -> int:
         """Returns an upper bound of the number of pods that fit, from the number of free devices.
 
-        2**63 if the claims take no devices and can be met.
+        For claims that take no devices: 2**63 (no bound) if the node meets them, else 0.
         """
         pod_devices = sum(
             min((_min_devices(request, self.node_devices) for request in choice), default=0)
@@ -105,7 +105,9 @@ class AvailableDevices:
         return f"devices for its claims together (they need {'; '.join(spec.words for spec in claim_specs)})"
 
     def _has(self, claim_spec: ClaimSpec) -> str:
-        """Returns in words how many free devices match the claim's request that has the fewest of them."""
+        """Returns text for the number of free devices that the claim's scarcest request can use: of the
+        requests with too few devices, that with the fewest. Requests with alternatives are not compared.
+        """
         free = self.node_devices.available(self.allocated)
         short: list[tuple[int, str]] = []
         for place, choice in enumerate(claim_spec.choices):
@@ -134,15 +136,15 @@ class AvailableDevices:
 
 
 def max_with_one_value(node_devices: NodeDevices, mask: int, attribute: str, distinct: bool) -> int:
-    """Returns the size of the largest set of devices with one value of the attribute; if `distinct`, the
-    number of different values.
+    """Returns how many of the devices can together meet a constraint on the attribute: as many as have its
+    most frequent value or, if `distinct`, as many as there are values.
     """
     values = Counter(value for index in bits(mask) if (value := node_devices.devices[index].value(attribute)))
     return len(values) if distinct else max(values.values(), default=0)
 
 
 def _min_devices(request: DeviceRequest, node_devices: NodeDevices) -> int:
-    """Returns the minimum number of devices that the request takes; `allocationMode: All` counts as one."""
+    """Returns the minimum number of devices that the request takes; for `allocationMode: All` 1."""
     if request.admin_access or free_to_share(node_devices, node_devices.matching(request)[1]):
         return 0
     return 1 if request.count == UNKNOWN else request.count

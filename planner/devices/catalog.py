@@ -80,7 +80,7 @@ class Devices:
         )
 
     def is_channel(self, use: ClaimUse, namespace: str) -> bool:
-        """Reports whether the pod's claim is for a ComputeDomain's channel. A channel is not a GPU."""
+        """Reports whether the pod's claim is for a ComputeDomain's channel (see `CHANNEL_CLASS`)."""
         return use.template and any(
             template == use.source and domain.startswith(f"{namespace}/")
             for domain, template in self.claims.domains.items()
@@ -91,6 +91,7 @@ class Devices:
         if request.device_class in self.claims.classes:
             class_selectors = self.claims.classes[request.device_class].selectors
         elif kind := _CLASSES.get(request.device_class):
+            # Labels do not state which GPUs are bound to vfio, so without ResourceSlices any GPU matches.
             kind = "gpu" if kind == "vfio" and not self.claims.slices else kind
             class_selectors = (
                 f"device.driver == '{DRIVER}'",
@@ -124,13 +125,14 @@ class Devices:
     def _is_not_node_local(self, device_request: DeviceRequest) -> bool:
         """Reports whether the request is for channels, or for devices that belong to no single node."""
         not_node_local = self.claims.slices.not_node_local
+        # Channels are not read from ResourceSlices: only the selectors' text shows that they are requested.
         return any(CHANNEL_DRIVER in text for text in device_request.expressions) or any(
             all(meets_selector(self.claims.engine, text, device) for text in device_request.expressions)
             for device in not_node_local
         )
 
     def claim_spec(self, claim: ResourceClaim) -> ClaimSpec | None:
-        """Returns the claim's counted requests and their constraints, or None if no request is counted."""
+        """Returns the claim's counted requests (`is_counted`) and their constraints, or None if none is."""
         places = [place for place, request in enumerate(claim.requests) if self.is_counted(request)]
         choices = [
             [
@@ -223,6 +225,7 @@ class Devices:
                 alternatives = [self._pools(device_request) for device_request in choice]
                 taken.update(
                     {
+                        # A pool that the first alternative does not take has the minimum 0.
                         name: min(alternative.get(name, 0) for alternative in alternatives)
                         for name in alternatives[0]
                     }
@@ -231,7 +234,9 @@ class Devices:
         return amounts
 
     def _pools(self, device_request: DeviceRequest) -> Counter[str]:
-        """Returns the minimum that a request takes of each pool; empty for devices of several sorts."""
+        """Returns the minimum that a request takes of each pool; empty if its devices are not all GPUs or all
+        MIG devices. MIG devices of several profiles count only in the pool of any profile.
+        """
         kinds = [] if device_request.admin_access else self.kinds_with(device_request)
         pools = {pool_of(device) for _, devices in kinds for device in devices}
         if not pools or "" in pools or (CLAIMED_GPU in pools and len(pools) > 1):
@@ -293,7 +298,9 @@ class Devices:
     def _pending_extended(
         self, node: Node, pods: Sequence[BoundPod], promised: Resources, claim_specs: dict[str, ClaimSpec]
     ) -> Counter[str]:
-        """Counts claims for extended resources without devices, by spec; adds specs to `claim_specs`."""
+        """Returns how many claims for extended resources have no devices yet, by the name of their spec; adds
+        these specs to `claim_specs`. A resource that the node's device plugin offers needs no claim.
+        """
         specs: Counter[str] = Counter()
         for resource, claim_spec in self.extended_claims.items():
             if promised.get(resource) and not node.allocatable.get(resource):
@@ -325,7 +332,9 @@ class Devices:
         ]
 
     def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, ResourceClaim]]:
-        """Yields the claims of one node's pods, as generated for them; a shared claim once."""
+        """Yields each claim of one node's pods once, with a pod that has it and the pod's reference to it.
+        For a template, yields the claim that was generated from it for the pod, if there is one.
+        """
         shared_seen: set[str] = set()
         for pod in pods:
             namespace = namespace_of(pod.name)
@@ -353,7 +362,9 @@ class Devices:
         return amounts
 
     def _by_labels(self, claim: ResourceClaim, node: str) -> Counter[str]:
-        """Returns the amounts of pools that a claim takes on a node whose devices come from labels."""
+        """Returns the amounts of pools that a claim takes on a node whose devices come from labels. If
+        devices of several pools match a request, the first pool by name counts.
+        """
         node_kind = next((kind for kind in self.node_kinds if node in kind.names), None)
         taken: Counter[str] = Counter()
         for request in claim.requests:
@@ -373,7 +384,7 @@ class Devices:
         return self._claim_specs[key]
 
     def _allocated_amounts(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:
-        """Returns how many of the node's devices the claim has, by pool; None if it has none."""
+        """Returns how many of the node's devices the claim has, by pool; None if it has none of them."""
         devices = [
             self.node_devices.device(device_id)
             for device_id in claim.allocated

@@ -33,7 +33,7 @@ CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "Compute
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """A request for `count` devices of a class; -1 for all devices of the node.
+    """A request for `count` devices of a class; -1 for all matching devices of the node.
 
     `selectors`: CEL expressions, all of which a device must meet. `alternatives`: further requests, any of
     which may be met instead, in order of preference. `admin_access`: the request monitors devices and takes
@@ -97,7 +97,9 @@ class Claims:
         return [device_class.extended for device_class in self.classes.values() if device_class.extended]
 
     def beside(self, overrides: Claims) -> Claims:
-        """Returns the union of both; if both have an entry, that of `overrides` counts."""
+        """Returns the union of both; if both have an entry, that of `overrides` counts. `slices` and `engine`
+        are not combined: those of `overrides` count if set.
+        """
         return Claims(
             {**self.claims, **overrides.claims},
             {**self.templates, **overrides.templates},

@@ -76,7 +76,8 @@ def solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bo
 def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
     """Reports whether the partitions together can hold the whole demand. Raises `BudgetEnded`.
 
-    Goes from partition to partition and keeps the set of minimal remaining demands.
+    Goes from partition to partition and keeps the remaining demands, without those that ask for more than
+    another.
     """
     free = node_devices.available(allocated)
     groups = [(_restricted_to(group, free), number) for group, number in demand]
@@ -117,7 +118,9 @@ def _has_enough(group: DeviceGroup, number: int) -> bool:
 def _partitions(
     node_devices: NodeDevices, allocated: int, free: int, groups: Sequence[DeviceGroup]
 ) -> list[Partition]:
-    """Returns the requested devices as partitions that share no counter and no tied attribute value."""
+    """Returns the free devices that the groups can use, divided into partitions that share no counter and no
+    tied attribute value.
+    """
     asked = 0
     for group in groups:
         for mask in group.masks:
@@ -130,7 +133,7 @@ def _partitions(
         for attribute, distinct, parts in group.ties:
             for part in parts:
                 for index in bits(group.masks[part]):
-                    # A device that must differ may have any value, so all of them are linked, through None.
+                    # Which values may differ depends on all devices of the tie, so None links them all.
                     value = None if distinct else node_devices.devices[index].value(attribute)
                     links.join(("device", index), ("value", attribute, value))
     members: dict[object, list[int]] = {}

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version attribute (a semantic version). It is not equal to a string with the same text."""
+    """A version attribute (a semantic version). It is not equal to a string with the same text, because
+    constraints compare types too.
+    """
 
     text: str
 

@@ -11,6 +11,6 @@ CounterUse = tuple[tuple[int, int], ...]
 def bits(mask: int) -> Iterator[int]:
     """Yields the positions of the bits that are set, in ascending order."""
     while mask:
-        low = mask & -mask
+        low = mask & -mask  # the lowest bit that is set
         yield low.bit_length() - 1
         mask ^= low

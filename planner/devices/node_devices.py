@@ -35,12 +35,12 @@ class NodeDevice:
     taints: tuple[Taint, ...] = ()
 
     def value(self, attribute: str) -> tuple[str, Value] | None:
-        """Returns a value of the attribute (by its full name) that is only for comparisons; None if it is
-        absent.
+        """Returns what stands for the attribute's value in comparisons; None if the device does not have the
+        attribute. `attribute`: its full name.
         """
         for name, number in self.unique_attributes:
             if name == attribute:
-                return "", number
+                return "", number  # "" is no type's name, so a number never equals a real value
         value = self.device.attribute(own_name(attribute, self.device.driver))
         return None if value is None else (type(value).__name__, value)
 
@@ -50,6 +50,7 @@ class NodeDevices:
     """The devices of equal nodes, and the amounts of their counters. `pools`: the number of devices in each
     pool.
 
+    Compared by identity (`eq=False`): equal nodes share one instance, which is a key of many caches.
     `_matching` and `_available` cache results. They need no size limit: they have an entry for each request
     and each mask in use, and are freed with the last snapshot that has such nodes.
     """

@@ -29,7 +29,8 @@ def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
 
     `pools`: the devices in its ResourceSlices, or None if no node of the cluster has a ResourceSlice, so that
     labels are used. If other nodes have ResourceSlices, a node without one has no DRA driver: its pools are
-    0.
+    0. A pool whose devices the device plugin offers too is left out: requests for it count against the
+    plugin's resource (`pools.on_node`).
     """
     if pools is None:
         plugin = node.allocatable.get(GPU, 0)
@@ -61,6 +62,7 @@ def labelled_devices(node: Node) -> Counter[Device]:
         devices[Device(DRIVER, (("type", "gpu"), *_labelled_attributes(node)), _memory(node))] = gpus
     for name, count in node.allocatable.items():
         if name.startswith(MIG_PREFIX) and count > 0:
+            # Resource names have no "+": mig-1g.10gb.me is the profile 1g.10gb+me.
             profile = name.removeprefix(MIG_PREFIX).replace(".me", "+me")
             devices[Device(DRIVER, (("type", "mig"), ("profile", profile), *_labelled_attributes(node)))] = (
                 count

@@ -1,13 +1,13 @@
-"""Decides what one partition of a node's devices can hold. Its devices share counters or tied attribute
-values.
+"""Decides how many device groups one partition of a node's devices can hold.
 
-Two partitions share no counter, and devices that a claim ties together are in one partition. So each
-partition is searched separately, and equal partitions only once.
+The devices of a partition share counters, or values of an attribute on which a claim has a constraint.
+Different partitions share neither. So each partition is searched separately, and equal partitions only once.
 
 Example: a GPU that MIG divides on demand is one partition. It offers `3g` instances a0, a1 and `1g` instances
-b0 … b6, all of which consume its counter "memory slices" (8 in all: 4 for a `3g`, 1 for a `1g`). For items
-`3g` and `1g` with caps (2, 7), the largest counts are (2, 0), (1, 4) and (0, 7): every other possible count
-is below one of these. Eight such GPUs are eight equal partitions, computed once.
+b0 … b6, all of which consume its counter "memory slices" (8 in all: 4 for a `3g`, 1 for a `1g`). Two items
+(device groups, here of one device) are requested: `3g` at most 2 times and `1g` at most 7 times, the caps.
+The largest counts are (2, 0), (1, 4) and (0, 7): all other counts that fit are smaller than one of these.
+Eight such GPUs are eight equal partitions, computed once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Vector = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class AttributeTie:
     """A constraint on an attribute: the devices of these parts of an item have the same value or, if
-    `distinct`, all different values.
+    `distinct`, all different values. `attribute`: the index of its values in `Partition.devices`.
     """
 
     attribute: int
@@ -59,9 +59,9 @@ class Item:
 class Partition:
     """A partition's devices and the items requested of it.
 
-    `devices`: for each device, what it consumes of the partition's counters, and for each attribute the
-    number of its value (-1: none). `counters_left`: the remaining amount of each counter. `items`: what may
-    be requested; their masks refer to these devices.
+    `devices`: for each device, what it consumes of the partition's counters, and for each attribute a number
+    that stands for the device's value (-1: none). `counters_left`: the remaining amount of each counter.
+    `items`: what may be requested; their masks refer to these devices.
     """
 
     devices: tuple[tuple[CounterUse, Vector], ...]
@@ -76,9 +76,9 @@ class Partition:
 
 @lru_cache(maxsize=16_384)
 def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
-    """Returns the counts of items that fit together and to which no item can be added, each at most its cap.
+    """Returns all counts of items that fit and to which no item can be added, and the number of steps used.
 
-    The second value is the number of steps used. The counts are None if the search reached `MAX_STEPS`. It
+    `caps`: the maximum for each item. The counts are None if the search reached `MAX_STEPS`. The search
     starts from zero and adds one item at a time.
     """
     zero, budget = (0,) * len(caps), WorkBudget(MAX_STEPS)
@@ -123,7 +123,7 @@ def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> b
 
 @lru_cache(maxsize=65_536)
 def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
-    """Returns whether they fit (None: not decided within `MAX_STEPS`), and the number of steps used."""
+    """Returns whether the items fit (None: not decided within `MAX_STEPS`), and the number of steps used."""
     if any(count > partition.max_items(place) for place, count in enumerate(counts) if count):
         return False, 0
     assignment = _DeviceAssignment(partition, counts)
@@ -135,10 +135,10 @@ def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
 
 
 class _DeviceAssignment:
-    """A depth-first search that assigns devices to items, the largest items first.
+    """A depth-first search that assigns devices to items, the largest items first: they fail soonest.
 
-    Failed states are recorded as (index of the next item, devices used, `lowest`); the counters follow from
-    the devices used.
+    Failed states are recorded as (index of the next item, devices used, `lowest` of `complete`); the counters
+    left follow from the devices used.
     """
 
     def __init__(self, partition: Partition, counts: Vector) -> None:
@@ -226,8 +226,8 @@ class _DeviceAssignment:
         return choose(0, used, lowest, left, ())
 
     def _meets_ties(self, item: Item, part: int, index: int, chosen: tuple[tuple[int, int], ...]) -> bool:
-        """Reports whether the device meets the item's ties, given the devices `chosen` for the
-        item so far.
+        """Reports whether the device meets the item's ties, given the devices `chosen` for the item so far.
+        A device without the attribute (-1) meets no tie.
         """
         for tie in item.ties:
             if part not in tie.parts:

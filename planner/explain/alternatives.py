@@ -1,9 +1,9 @@
 """Finds similar requests that have a placement. A changed request is suggested only if a search finds one.
 
-Changes are applied to the request as received, and `place` applies slices, policies and leaf-spine rules as
-it does for a submitted gang. A suggestion is therefore admitted when it is submitted. The searches for one
-answer share a work budget, apart from those for slower links, which have their own. A change that the budget
-leaves untried is not suggested.
+Changes are applied to the request as received, and `place` applies slices, KAI's placement policies and
+leaf-spine rules as it does for a submitted gang. A suggestion is therefore admitted when it is submitted. The
+searches for one answer share a work budget, apart from those for slower links, which have another. A change
+that the budget leaves untried is not suggested.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from planner.search.outcome import Outcome, Place, domain_of
 from planner.search.result import SearchResult
 
 _BUDGET = 1_000_000
-"""Work units for the alternatives of one answer. It is a third of a plan's budget, because a failed search
-has already used up to a whole one.
+"""Work units for the alternatives of one answer: a third of a plan's budget, because the failed search has
+already used up to the whole budget of the plan.
 """
 
 
@@ -75,9 +75,9 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
     Tries, in this order:
 
     1. fewer pods and a coarser level; if neither works, slices at another level and slower links
-    2. now, if not one pod fits: the end of another gang, and a reservation of nodes instead of domains
+    2. if `problem.occupied` and no pod fits: the end of another gang, and a reservation of nodes only
     3. in the empty cluster, if step 1 found something: a toleration of a taint that excludes nodes
-    4. if policies raised the pods' amounts: smaller amounts
+    4. if admission policies raised the pods' amounts: smaller amounts
     5. if nothing works so far: changes of the pods (`pod_changes`)
     """
     trial = Trial(place)
@@ -142,10 +142,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """Ways to reduce the pods of some PodSets by whole slices, numbered by size.
+    """Reductions of some PodSets by whole slices. Each has a number; a larger number leaves more pods.
 
-    `pod_sets`: largest first. `steps`: the pods of one slice of each. The number is the slices of a single
-    PodSet, or the pods of the first of several PodSets, which are reduced in proportion.
+    `pod_sets`: largest first. `steps`: for each, the pods of one slice. The number is how many slices are
+    left of a single PodSet or, of several, how many pods of the first; the others are reduced in proportion.
     """
 
     pod_sets: tuple[PodSet, ...]
@@ -166,13 +166,14 @@ class _Reduction:
 
 
 def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with fewer pods, as many as fit: fewer of one PodSet, the largest for which that
-    suffices, or, if none does, of all these PodSets.
+    """Yields the request with fewer pods, as many as have a placement. Reduces one PodSet only, the largest
+    first; if none of these reductions suffices, all the named PodSets together.
     """
     asked = problem.asked
     sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
     size = sum(pod_set.count for pod_set in sets)
     for pod_set in sets:
+        # Of the `fits` pods that have a place, the other PodSets keep all of theirs.
         step, room = _step(asked, pod_set), min(pod_set.count - 1, fits - (size - pod_set.count))
         counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), trial)
         if counts:
@@ -224,7 +225,7 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 
 
 def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request at the finest coarser required level with a placement, or without a required level.
+    """Yields the request with a coarser required level, the finest that has a placement, else with none.
 
     If only some PodSets are the cause, only their level is changed.
     """
@@ -242,8 +243,8 @@ def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> I
         finest = _level_of(outcome, topology)
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
-        # A placement in the topology's own tree proves that this level works, without slices and leaf-spine
-        # rules. Without a level, nodes outside the topology may have been used too.
+        # `outcome` itself is in one domain of the level `finest`. It proves that this level works, unless the
+        # request has more than constraints (`wishes`), or nodes outside the topology's tree were used.
         proves = not culprits and not asked.wishes and _in_tree(outcome, shortfall)
         if proves or trial.placed(tighter):
             yield Alternative(f"required at {topology.levels[level]}{suffix}", tighter.asked)
@@ -310,7 +311,7 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 
 
 def _other_slices(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with its slices at the finest coarser level with a placement, or without slices."""
+    """Yields the request with its slices at a coarser level, the finest with a placement, else with none."""
     asked, topology = problem.asked, shortfall.tried.tree.topology
     slice_levels = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
     finest = max((topology.index(level_key(topology, level)) for level in slice_levels), default=ROOT)
@@ -340,8 +341,8 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
 
 
 def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
-    """Yields the unchanged request once the smallest other gang ends whose end makes room, and the request
-    with a reservation of nodes instead of domains.
+    """Yields the unchanged request after the end of another gang, the smallest whose end makes room; and the
+    request with a reservation of nodes instead of domains.
     """
     asked, snapshot = problem.asked, problem.snapshot
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
@@ -368,7 +369,7 @@ def _first(changes: Iterable[Change], trial: Trial) -> Iterator[Alternative]:
 
 
 def _own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with the largest tried values of policy-raised amounts that have a placement.
+    """Yields the request with smaller values of amounts that admission policies raised, the largest that fit.
 
     No tried value is below what the pods' author stated. If the request has no placement with the author's
     amounts, nothing else is tried.

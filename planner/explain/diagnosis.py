@@ -166,6 +166,7 @@ def _never(
         unfit = _pod_never(kind, spaces)
         if unfit is not None:
             names = tuple(name for name, _ in kind.parts)
+            # Only a domain inside the host can be too small for a pod because of the pods beside it.
             fewer = kind.count - 1 if unfit.reason == "TooLargeForLevel" else 0
             ways = alternatives(empty, Shortfall(names, in_same_tree, fewer), place_gang)
             message = messages.fits_no_node(kind, unfit.nodes, unfit.why, [way.words for way in ways])
@@ -220,6 +221,7 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
     if counts.serving:
         return None
     if kind.shape.raised:
+        # If no node takes the pod even with the amounts that its author stated, these are explained.
         own = replace(kind, shape=replace(kind.shape, requests=kind.shape.own_requests))
         own_counts = _counts_ever(own, spaces)
         kind, counts = (kind, counts) if own_counts.serving else (own, own_counts)
@@ -248,8 +250,8 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
 def _counts_ever(kind: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
     """Returns all nodes, counted by what excludes one pod of the class.
 
-    Of several topologies, it chooses one in which the pod fits; if there is none, or several, the one with
-    the fewest nodes outside.
+    Of several topologies, one in which the pod fits is chosen; if there is none, or several, the one with the
+    fewest nodes outside.
     """
     counted = [pod_counts(view, kind) for view in spaces]
     return min(counted, key=lambda counts: (not counts.serving, counts.outside))

@@ -1,8 +1,8 @@
 """Finds the nodes that an autoscaler must add for a gang that has no placement in the cluster as it is.
 
-An autoscaler adds nodes for pods that no scheduler can place, but not for pods with a scheduling gate. A gang
-that would fit new nodes is therefore admitted without a placement, and the answer says how many nodes of
-which pool it needs.
+An autoscaler adds nodes for pods that no scheduler can place, but not for pods with a scheduling gate. If a
+gang would fit new nodes, its answer is therefore "queued" with `grows`, which asks for no gate. The message
+says how many nodes of which pool the gang needs.
 
 The location of a new node is unknown. The plan assumes that it has the levels that the labels of its pool
 state, and that at all other levels the new nodes share one domain. For device claims, it assumes the devices
@@ -151,6 +151,7 @@ class _GrowthTrial:
         if max_nodes < 1:
             return None
         low, high = (0, guess) if self._enough(moment, pool, guess) else (guess, max_nodes)
+        # The guess was too few: if the maximum is too few as well, no number suffices.
         if low and not (high > low and self._enough(moment, pool, high)):
             return None
         middle = high - 1  # the guess is usually right, so the number just below it is tried first
@@ -240,6 +241,7 @@ def _of_group(snapshot: Snapshot, group: AutoscalerGroup) -> GrowingPool | None:
     providers do, or if the value of one of its labels is the group's name.
     """
     name = group.name.rpartition("/")[2]
+    # Google names the nodes of NAME-grp NAME-x7k2, Azure those of NAME NAME000001.
     stems = tuple(name.removesuffix("-grp") + sign for sign in "-0")
     nodes = [
         node

@@ -43,7 +43,9 @@ _VERBS: tuple[tuple[str, str, str], ...] = (
     ("topology spread", "is excluded by topology spread", "are excluded by topology spread"),
     ("", "is ", "are "),
 )
-"""The prefix of a cause, and what replaces it after one node and after several nodes."""
+"""The prefix of a cause, and what replaces it after one node and after several nodes. The first entry that
+matches is used: longer prefixes come before shorter ones, and the last entry matches every cause.
+"""
 
 
 class NodeWords:
@@ -79,9 +81,9 @@ class NodeWords:
         return f"of {_nodes(counts.total)}, {_enumerated(clauses)}" if clauses else "the cluster has no nodes"
 
     def why_few(self, counts: NodeCounts) -> str:
-        """Returns the text if some node takes no pod, or no node takes a second pod; otherwise "".
+        """Returns the text if some node takes no pod, or no node takes a second pod.
 
-        Otherwise the number of pods that fit, which the message states, explains itself.
+        Otherwise returns "": every node takes pods, so the message explains itself by the number that fit.
         """
         return self.of(counts) if counts.causes or self._for_no_second() else ""
 

@@ -42,7 +42,7 @@ NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 
 
 FITS = ""
-"""Counts the nodes that take a pod among the causes; `NodeCounts` has it as `serving` instead."""
+"""The key of the nodes that take a pod, among the causes in `_Counts`; see `NodeCounts.serving`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,8 @@ _Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]
 TALLIES: CacheSection[_Request, _Tally] = CacheSection("obstacles", results=lambda tally: tally.size)
 """Caches tallies. Key: the topology's levels, what the pod classes request, the required level, whether nodes
 may be shared with other gangs, and whether the gang needs whole domains. An entry is never stale: within a
-tally, counts depend only on the capacity and eligibility of a domain, which are their key.
+tally, counts depend only on the capacity and eligibility of a domain, which are their key. A tally is used in
+`exclusively`, because it caches the counts of further domains while it is used.
 """
 
 
@@ -267,6 +268,7 @@ def short_of(
     needs = (requests if stock else on_node(kind.shape.requests, free)).items()
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
     if not lacking:
+        # Each amount suffices: no single GPU has room for the share, or claims use the plugin's GPUs.
         share = share_in(kind.shape.requests)
         return share.label if share else GPU if takes_devices(stock, kind.shape) else ""
     return min(lacking, key=lambda name: ("/" not in name, name))

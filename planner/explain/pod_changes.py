@@ -79,8 +79,8 @@ def _helps(changed: PlacementProblem, names: Sequence[str]) -> bool:
 def as_stated(problem: PlacementProblem, names: Sequence[str]) -> PlacementProblem:
     """Returns the request with the resource amounts that its author stated, without what policies added.
 
-    Policies derive the added amounts from the pod, so they would give a changed pod other amounts. Those in
-    `policies/` never raise an amount above what the nodes that could take the pod have.
+    Admission policies derive the added amounts from the pod, so they would give a changed pod other amounts.
+    The policies in `policies/` never raise an amount above what the nodes that could take the pod have.
     """
     stated = {
         pod_set.name: pod_set.shape.raised
@@ -183,8 +183,8 @@ def _with_label(
 
 
 def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Yields the request with a device resource that no node has renamed to the most similar resources of the
-    same vendor.
+    """Yields the request with a similar device resource of the same vendor in place of one that no node has,
+    the most similar first.
     """
     offered = _offered_resources(problem.snapshot.base)
     for asked in dict.fromkeys(name for shape in _shapes(problem, names) for name in shape.requests):
@@ -201,6 +201,7 @@ def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change
 
             def renamed(shape: ResolvedShape, old: str = asked, new: str = near) -> ResolvedShape:
                 amounts = {new if name == old else name: n for name, n in shape.requests.items()}
+                # The NUMA alignment names the old resource.
                 return replace(shape, requests=amounts, alignment=None)
 
             yield _changed(problem, names, f"{near} in place of {asked}", renamed)
@@ -216,8 +217,8 @@ def _offered_resources(base: Infrastructure) -> frozenset[str]:
 
 
 def _offered(problem: PlacementProblem, resource: str) -> bool:
-    """Returns whether the resource is one that a device plugin offers: some pod that requests it has no
-    device claims.
+    """Returns whether some pod requests the resource itself. If all pods that have it in their requests have
+    device claims, it may only be a pool that the planner counts for these claims.
     """
     shapes = _shapes(problem, [pod_set.name for pod_set in problem.asked.pod_sets])
     return any(resource in shape.requests and not shape.claim_specs for shape in shapes)
@@ -253,7 +254,7 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
 
 
 def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str]) -> Iterator[Change]:
-    """Yields the request with each amount that no node has reduced to the largest amount on a node.
+    """Yields the request with each amount larger than on any node lowered to the largest amount on a node.
 
     Yields nothing if no amount is too large, or if some resource is on no node at all.
     """

@@ -22,6 +22,7 @@ def in_the_way(space: SearchSpace, asked: TopologyRequest) -> str:
     limits all domains together to fewer pods than the gang has.
     """
     for rule in rules_of(asked.kinds):
+        # `_rule_sentence` computes a bound for rules that exactly the counted pods must satisfy.
         if rule.counted and set(rule.counted) == set(rule.keepers):
             room = _room(space, rule, [asked.kinds[index] for index in rule.counted])
             if sentence := _rule_sentence(

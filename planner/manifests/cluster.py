@@ -67,7 +67,12 @@ _MAX_DEPTH = 32
 
 @dataclass(slots=True)
 class _ClusterObjects:
-    """The objects that were read so far, by kind."""
+    """The objects that were read so far, by kind.
+
+    `flavors`: by Topology name, the node labels of the ResourceFlavors that refer to it. `domains`: the
+    template of each ComputeDomain. `spaces`: the labels of each namespace. `signs`: the objects that show
+    which scheduling systems are installed.
+    """
 
     nodes: dict[str, tuple[Node, Where]] = field(default_factory=dict)
     pods: dict[str, BoundPod] = field(default_factory=dict)
@@ -215,7 +220,7 @@ def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
     spec = mapping(item.get("spec"), where.at_path("spec"))
     name = text(spec.get("topologyName"), where.at_path("spec.topologyName"))
     labels = texts(spec.get("nodeLabels"), where.at_path("spec.nodeLabels"))
-    objects.signs.flavored = objects.signs.flavored or set()
+    objects.signs.flavored = objects.signs.flavored or set()  # None means that no ResourceFlavor was read
     if name:
         objects.flavors.setdefault(name, []).append(labels)
         objects.signs.flavored.add(name)

@@ -222,7 +222,7 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
 
 def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
     """Returns a device of a ResourceSlice. Attributes in `SINGLE` are kept apart from the others."""
-    basic = device
+    basic = device  # v1beta1 has the content of a device in the field `basic`
     if "basic" in device:
         basic = mapping(device["basic"], where.below("basic"))
     attributes: dict[str, Value] = {}
@@ -269,8 +269,8 @@ def _counters(entry: Mapping[str, object], where: Where) -> Counters:
 
 
 def _sized(size: object, where: Where, field: str, name: object) -> int:
-    """Returns the same as `sized`, but formats the field path only for an error, because it runs for every
-    device.
+    """Returns the same as `sized`, but formats the field's path only for an error, because this function runs
+    for every counter and capacity of every device.
     """
     try:
         return _bytes(str(size))

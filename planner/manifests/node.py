@@ -50,6 +50,7 @@ def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
         place = where.at_path(f"spec.taints[{index}]")
         effect = text(taint.get("effect"), place)
         result.append(Taint(text(taint.get("key"), place), text(taint.get("value"), place), effect))
+    # Reservations have the same information as Bayplan's own taint, and exempt the gang that holds the node.
     return tuple(taint for taint in result if taint.key != RESERVED_TAINT)
 
 

@@ -215,6 +215,7 @@ def claim_spec_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
 
 
 def _pair(value: object, where: Where) -> tuple[int, int]:
+    # The zeros stand for missing entries of a list that is too short.
     request, alternative = (*(integer(part, where) for part in sequence(value, where)), 0, 0)[:2]
     return request, alternative
 

@@ -52,7 +52,7 @@ def with_leaf_spine(
     settings: SchedulerSettings, item: Mapping[str, object], where: Where
 ) -> SchedulerSettings:
     """Returns the settings with the content of nod-ai's TopologySchedulerConfig object, which has the same
-    spec.
+    spec as the ConfigMap `topology-scheduler-config`.
 
     Raises `InputError` that names the field.
     """
@@ -131,12 +131,14 @@ def _kai(settings: SchedulerSettings, config: Mapping[str, object], where: Where
 
 
 _KAI_ROOT = "topologyAwareScheduling"
-"""The key that contains policies and levels in the recipe; some ConfigMaps omit it."""
+"""The key that contains policies and levels in the older recipe for KAI (docs/decisions/0148); some
+ConfigMaps omit it.
+"""
 
 
 _KAI_WORDS = {"nvlink": "nvlink-domain", "nvswitch": HOSTNAME, "numa": HOSTNAME}
-"""The recipe's words for topologies that its levels do not name. NVSwitch connects all GPUs of a host, and a
-NUMA node lies within a host: the kubelet chooses the zone.
+"""That recipe's words for topologies that its levels do not name. NVSwitch connects all GPUs of a host,
+and a NUMA node lies within a host: the kubelet chooses the zone.
 """
 
 
@@ -163,6 +165,7 @@ def priority_class_from(item: Mapping[str, object], where: Where) -> PriorityCla
 
 
 _TRACKED = ("requests.", "limits.")
+"""Prefixes of a resource's name in a ResourceQuota."""
 
 
 def bounds_from(item: Mapping[str, object], where: Where) -> tuple[Bound, ...]:

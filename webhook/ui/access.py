@@ -118,7 +118,7 @@ def _racks(access: ViewerAccess, racks: Section) -> Section:
         cells = [_cell(access, cell) for cell in _list(rack["cells"])]
         if access.nodes:
             visible[key] = {**rack, "cells": cells}
-        elif own := [cell for cell in cells if cell[5]]:
+        elif own := [cell for cell in cells if cell[5]]:  # cell[5]: the visible gangs that use the node
             visible[key] = {
                 **rack,
                 "cells": own,

@@ -113,7 +113,7 @@ def _gangs(
 ) -> Iterator[tuple[str, Entry]]:
     letters = {
         gang: letter
-        for fabric in reversed(fabrics)
+        for fabric in reversed(fabrics)  # a gang in several maps has its letter of the first
         if len(fabric.gangs) <= len(LETTERS)
         for gang, letter in letters_of(fabric.gangs).items()
     }

@@ -32,7 +32,9 @@ MAX_TOKENS = 1024
 """The maximum number of tokens with cached answers; the oldest are removed first."""
 
 AT_ONCE = 8
-"""The maximum number of concurrent calls to the API server, for all viewers together."""
+"""The maximum number of concurrent calls to the API server, for all viewers together: a viewer of few
+namespaces needs a call for each namespace.
+"""
 
 LONGEST = 16_384
 """The maximum length of a token in characters; API servers do not accept longer headers."""
