@@ -1,5 +1,7 @@
 """Balanced gangs: the same number of pods in each domain of the reservable level that the gang uses.
 
+Only the largest PodSet is divided. The reservable level is by default the one above the host (racks):
+
 24 pods, racks with room for 16 pods:   fewest racks     16 + 8
                                         equal parts      12 + 12: slices of 12 pods, each within a rack
 """

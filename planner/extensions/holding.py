@@ -9,11 +9,12 @@ Racks of four nodes with 8 GPUs each; a letter is a node that the gang of that n
 
 A gang holds a domain whole if several of its pods require a level, or if it takes a large enough share of the
 domain's GPUs (`PodGroup.whole_from`). The domain is never coarser than the requested level or the reservable
-level, and never a zone or region unless a level is required: if no racks are known, these are the level above
-the host. A gang of one pod holds its node only if it takes all its GPUs. A gang holds only what it uses if it
-lies in one of several NVLink domains of a node, takes only parts of GPUs, or is distributed by leaf-spine
-rules. If another gang holds or uses a part of a domain, the gang does not wait for it to end: if it requires
-a level, a placement in domains without others is searched; if there is none, it holds what it uses.
+level (`Topology.reservable`, by default the one above the host). It is never a zone or region unless a level
+is required; a zone or region is the level above the host if no racks are known. A gang of one pod holds its
+node only if the pod takes all GPUs of the node. A gang holds only what it uses if it lies in one of several
+NVLink domains of a node, takes only parts of GPUs, or is distributed by leaf-spine rules. A gang does not
+wait until other gangs in its domain have ended: if it requires a level, a placement in domains without other
+gangs is searched; if there is none, it holds what it uses.
 
 The search under `auto` may use all nodes that no gang holds whole, as under `nodes`.
 """
@@ -41,8 +42,8 @@ from planner.search.space import search_space
 def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
     """Returns the placement of a gang under `auto`.
 
-    If the gang requires a level, and would hold whole domains but for other gangs in them, a placement in
-    domains without other gangs is preferred.
+    If the gang requires a level, and only other gangs in its domains prevent it from holding them whole, a
+    placement in domains without other gangs is preferred.
     """
     outcome = place(problem, budget)
     if outcome.best is None or not problem.occupied:
@@ -139,7 +140,7 @@ def _takes_only_parts(gang: PodGroup) -> bool:
 
 
 def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_Part]) -> Iterator[DomainShare]:
-    """Yields what the gang takes of each domain."""
+    """Yields what the gang takes of each domain (see `DomainShare`)."""
     assert best.placement is not None, "only a placement has shares"
     problem, request = outcome.problem, best.request
     demanding = {

@@ -12,7 +12,10 @@ from planner.search.place import place
 
 
 def place_gang(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """Returns the placement of the gang with its minimum pod counts; `budget` as in `Place`."""
+    """Returns the placement of the gang with its minimum pod counts.
+
+    `budget`: the limit of search steps, shared by all searches for the gang; None gives each its own.
+    """
     if problem.gang.reserve == "auto":
         return place_holding(problem, _place, budget)
     return _place(problem, budget)

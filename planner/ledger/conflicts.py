@@ -4,10 +4,10 @@ A wanted reservation conflicts with the live reservation of another gang if
 - in one topology, a domain that one of them holds equals, contains or lies in a domain that the other holds
   (one path is a prefix of the other), or contains the whole placement of the other;
 - they share a node, by name and in any topology, and one of them holds whole domains (mode `domain`);
-- both only use the shared node (mode `nodes`), and the amounts there that the plan of the wanted reservation
-  did not count are more than it leaves free. A plan counts the reservations that were in the book, and those
-  that the same replica was about to write. If a counted reservation takes more than was counted, the
-  difference is uncounted.
+- both only use the shared node (mode `nodes`), and the reservations that the plan of the wanted one did not
+  count take more there than that plan leaves free. A plan counts the reservations that were in the book,
+  and those that the same replica was about to write. If a counted reservation takes more than was counted,
+  the difference is uncounted.
 
 The `Headroom` of a plan contains what it leaves free on its nodes. Exceptions to the comparison of amounts:
 - The headroom has no entry for a node if amounts alone do not determine whether pods fit (NUMA zones, parts
@@ -18,15 +18,17 @@ The `Headroom` of a plan contains what it leaves free on its nodes. Exceptions t
 - A negative free amount means that counted reservations have filled the node since: they conflict.
 After a conflict, the gang is planned again.
 
-    node dgx-1 has 8 GPUs; ours was planned on revision 5 and takes 1, so it leaves {"nvidia.com/gpu": 7}
+    node dgx-1 has 8 GPUs; the wanted reservation takes 1: its plan on revision 5 leaves {"nvidia.com/gpu": 7}
     since revision 5 three gangs came to dgx-1, of 2, 2 and 3 GPUs:   7 <= 7, no conflict
-    since revision 5 a fourth came, of 1 GPU:                         8 >  7, the newer ones conflict
+    since revision 5 a fourth came, of 1 GPU:                         8 >  7, all four conflict
 
-A former reservation of the same gang (id) with the same fingerprint and place is kept. If it has another
-place, it is replaced if it was in the book when the gang was planned: its place is then not valid any more
-(for example, a node is gone), and the new reservation is claimed if the former one was. If it came later, it
-conflicts: the gang is planned again, and its answer names the place that it holds. A former reservation with
-another fingerprint is replaced.
+A former reservation of the same gang (same id):
+- same fingerprint and place: the former one is kept;
+- same fingerprint, another place, and in the book when the gang was planned: it is replaced, because its
+  place is not valid any more (for example, a node is gone). The new one is claimed if the former one was;
+- same fingerprint, another place, and newer than the plan: it conflicts. The gang is planned again, and the
+  answer names the place that it holds;
+- another fingerprint: it is replaced.
 """
 
 from __future__ import annotations
@@ -159,8 +161,8 @@ def _crowding(
     """Returns the gangs on nodes where uncounted reservations take more than `wanted` leaves free.
 
     `beside`: the other reservations on shared nodes, and whether each came after the plan. Older ones are
-    compared too: the plan may have counted another state of them, which a replica was about to write then
-    and which never came into the book.
+    compared too: instead of what is in the book, the plan may have counted a replacement that its replica was
+    about to write, and that was never written.
     """
     guarded, own = _keeps_apart(wanted), used_by(wanted)
     taken: dict[str, dict[str, int]] = {}

@@ -1,7 +1,7 @@
 """The `Ledger` protocol: stores which gang holds what, for all replicas and retries.
 
-Invariants (numbered as in the design; tests/planner/ledger/test_ledger_machine.py tests them as a state
-machine):
+Invariants, with their numbers in the design (tests/planner/ledger/test_ledger_machine.py tests them as a
+state machine):
 1. An exclusively held domain has one holder.
 3. A gang is reserved wholly or not at all.
 4. A repeated request of the same gang gets the same reservation.
@@ -30,8 +30,8 @@ class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
 
 
 class Occupied(Exception):  # noqa: N818 - an outcome, and final
-    """The gang `gang` exists and holds the place `where`, and keeps it although another object of its name
-    wants one."""
+    """The gang `gang` exists and holds the place `where`. It keeps the place although another object of the
+    same name requests one."""
 
     def __init__(self, gang: str, where: str) -> None:
         self.gang, self.where = gang, where
@@ -47,7 +47,8 @@ class LedgerUnavailable(ReportedError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The reservations in the book for the wishes of a call. `new`: the ids that were not in it before."""
+    """The reservations in the book for the wishes of a call, in their order. `new`: the ids that were not in
+    the book before the call."""
 
     reservations: tuple[Reservation, ...]
     new: frozenset[str]
@@ -72,8 +73,9 @@ class Ledger(Protocol):
         """Writes all wanted reservations in one step. Raises `Conflict` and writes none if one conflicts.
 
         `planner.ledger.conflicts` defines conflicts. If the book has the same reservation already, it is kept
-        and returned. A former reservation of the gang at another place is replaced if it is not newer than
-        the wish's `planned_on`, and stays claimed if it was; with another request it is always replaced.
+        and returned. A former reservation of the gang with the same request at another place is replaced if
+        it is not newer than the wish's `planned_on`, and the new one is claimed if the former was. A former
+        reservation with another request is always replaced.
         """
         ...
 

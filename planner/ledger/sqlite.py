@@ -32,8 +32,8 @@ BUSY_SECONDS = 2.0
 
 
 _OWNER_ALONE = 0o600
-"""The mode of a new file, which SQLite gives to the files beside it too: only the owner may read them,
-because they name the gangs of every tenant."""
+"""The mode of a new file: only the owner may read it, because it names the gangs of every tenant. SQLite
+gives the same mode to the files that it creates beside it."""
 
 
 _Result = TypeVar("_Result")
@@ -66,13 +66,13 @@ class SqliteLedger:
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
         self._path = os.fspath(path)
         self._busy_seconds = busy_seconds
-        self._latest = float("-inf")
+        self._latest = float("-inf")  # the latest `now` of any call: clocks of callers may go back
         self._rows_read: dict[sqlite_schema.Key, Reservation] = {}
         self._revision_read = -1  # no revision read so far
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self._run(lambda connection: None)
+        self._run(lambda connection: None)  # opens the file, so that a bad one is an error here
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
@@ -168,7 +168,7 @@ class SqliteLedger:
     def _writing(self, connection: sqlite3.Connection, now: float) -> Iterator[None]:
         """Opens a write transaction that begins by removing holds that expired before the latest known time.
 
-        So a hold that `book` has left out once is never claimed by a call whose clock was read earlier."""
+        So once `book` has left an expired hold out, a call with an earlier `now` cannot claim it."""
         self._latest = max(self._latest, now)
         with _transaction(connection, "BEGIN IMMEDIATE"):
             sqlite_schema.sweep(connection, self._latest)
@@ -207,6 +207,7 @@ class SqliteLedger:
         return self._connection
 
     def _disconnect(self) -> None:
+        """Closes the connection; to `:memory:` only with the ledger, because closing it empties the book."""
         if self._connection is not None and (self._path != MEMORY or self._closed):
             self._connection.close()
             self._connection = None

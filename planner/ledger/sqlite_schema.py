@@ -76,8 +76,9 @@ _AFTER = "\x20"  # the next character: the end of the range of paths with a comm
 
 
 # Candidates for a conflict, found by the indexes: all reservations that `conflicts.judge` needs and few
-# others, so that the cost does not grow with the book. CROSS JOIN makes SQLite start at our few domains and
-# nodes.
+# others, so that the cost does not grow with the book. "Ours" are the domains and nodes of the wanted
+# reservation; CROSS JOIN makes SQLite start at these few. `:above`: the paths of its domains, of its whole
+# placement, and of all domains around these. `:ranges`: the ranges of paths inside its domains.
 _NEAR = """
     SELECT :id AS id
     UNION
@@ -245,7 +246,9 @@ def _above(domain: Domain) -> list[str]:
 
 
 def _within(domain: Domain) -> tuple[str, str]:
-    """Returns the range (end excluded) of the paths of the domain and of all domains inside it."""
+    """Returns the range (end excluded) of the paths of the domain and of all domains inside it; for the whole
+    topology, of all paths.
+    """
     path = _path(domain)
     return path, path[:-1] + _AFTER if path else chr(0x10FFFF)
 

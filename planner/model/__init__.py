@@ -14,9 +14,9 @@
 - `cached_property`: attributes of a record that are computed once
 
 Words: a *gang* is a PodGroup whose pods are placed all together or not at all. A *level* is a node-label key
-of a Topology, a *domain* the nodes with the same values for the levels down to one of them (one rack). A gang
-*holds* nodes by a reservation, some of its domains *whole*: then no other gang may use them. A *book* is the
-list of all reservations. "Resolved" is said of a request that is combined with the state of one cluster.
+of a Topology, a *domain* the nodes with the same values for all levels from the coarsest down to one level
+(one rack). A gang *holds* nodes by a reservation, some of its domains *whole*: no other gang may use these. A
+*book* is the list of all reservations. A *resolved* request is combined with the state of one cluster.
 
 Imports nothing of the planner. Begin with `podgroup`, then `answer`.
 """

@@ -50,9 +50,11 @@ class Answer:
     obstacles: dict[str, int] = field(default_factory=dict)
     attempts: tuple[LevelAttempt, ...] = ()
     grows: bool = False
-    """Whether the gang waits for nodes that an autoscaler may add. It does so only for ungated pods."""
+    """Whether the gang waits for nodes that an autoscaler may add. An autoscaler adds them only for pods
+    without scheduling gates."""
     evicts: bool = False
-    """Whether the gang's scheduler will preempt other pods for it. It does so only for ungated pods."""
+    """Whether the gang's scheduler will preempt other pods for it. A scheduler preempts only for pods
+    without scheduling gates."""
     replayed: bool = False
     """Whether the gang already holds a reservation, whose plan this answer repeats."""
     culprits: tuple[str, ...] = ()

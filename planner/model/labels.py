@@ -108,8 +108,8 @@ def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Reports whether this one toleration covers the taint.
 
-    With `Gt` or `Lt` it does if the taint's value is greater, or less, than the toleration's (Kubernetes 1.35
-    and later, KEP-5471), and never if one of the two is not a whole number.
+    A toleration with `Gt` or `Lt` (Kubernetes 1.35 and later, KEP-5471) covers the taint if the taint's value
+    is greater, or less, than the toleration's; it covers no taint if one of the values is no whole number.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False

@@ -34,7 +34,8 @@ class VolumeClaim:
     """A PersistentVolumeClaim, or a template for one (`name` "").
 
     `name`: NAMESPACE/NAME. `storage_class`: None for the cluster's default. `volume`: the PersistentVolume
-    that the claim names; `bound`: whether the two are bound. `size`: bytes. `selector`: labels that the
+    that the claim names; `bound`: whether the two are bound. `size`: bytes. `modes`: the access modes;
+    `mode`: the volume mode. `selector`: labels that the
     volume must have. `node`: the node for which a volume is being provisioned (the annotation
     `volume.kubernetes.io/selected-node`), "" for none.
     """
@@ -66,7 +67,7 @@ class VolumeUse:
 
 @dataclass(frozen=True, slots=True)
 class AlignedRequest:
-    """Amounts that the Topology Manager aligns together: the request of a container, or of the pod.
+    """Amounts that the kubelet's Topology Manager aligns together: the request of a container or of the pod.
 
     `stays`: the amounts are held for the pod's lifetime. False for an init container that is no sidecar: the
     containers after it use the same amounts again.

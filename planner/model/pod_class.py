@@ -42,7 +42,7 @@ class PodClass:
     co_located_at: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """Pairs (level, PodSets): a domain of the level has all pods of these PodSets, or none of them."""
     is_split: bool = False
-    """Whether the class was split off another one, which alone counts their preferred node affinity."""
+    """Whether the class was split off another one: the preferred node affinity of both counts there only."""
     linked: bool = False
     """Whether the gang or this PodSet requests a topology, so that its pods communicate."""
 

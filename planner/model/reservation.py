@@ -21,10 +21,11 @@ State = Literal["held", "claimed"]
 class Reservation:
     """What one gang holds.
 
-    `id` is derived from the gang's name (`reservation_id`), so a gang always has the same id. `fingerprint`:
+    `id` is derived from the gang's name (`reservation_id`), so a gang always has the same id. `level`,
+    `domain`: the finest domain that contains the whole placement. `fingerprint`:
     a digest of the request; if it differs, a gang of the same name has a different request. `domains` are
-    held whole (mode `domain`); `nodes` are all nodes inside them at planning time. `assignments` with
-    `requests` (per pod of each PodSet, base units) are what the gang uses on each node. `created` and
+    held whole (mode `domain`); `nodes` are all nodes inside these domains at planning time. `assignments`
+    with `requests` (per pod of each PodSet, base units) are what the gang uses on each node. `created` and
     `expires` are seconds since the epoch; `expires` is None once the reservation is claimed. `owner_uid`: the
     workload's UID, which only the validating webhook learns; "" before. `traits`: further properties of the
     PodSets' pods that affect other gangs, without PodSets that have none.

@@ -60,7 +60,8 @@ class SpreadState:
 class ResolvedShape(PodShape):
     """The shape of pods in one cluster.
 
-    `requests` and `affinity` include claimed devices if the devices are known from node labels only.
+    `requests` include claimed devices as amounts of pools (planner.devices.pools), of which a claim in
+    `claim_specs` adds only the minimum; `affinity` includes the node requirements of other claims.
     """
 
     claim_specs: tuple[ClaimSpec, ...] = ()

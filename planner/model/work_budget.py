@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from planner.model.deadline import poll
 
 BUDGET = 3_000_000
-"""Steps of one plan, about a second of CPU. A step tries one sum of pod counts over several domains
-(planner/search/packing/frontier.py); with several pod classes, a sum costs two steps."""
+"""Maximum number of steps of one plan, about a second of CPU. A step tries one sum of pod counts over several
+domains (planner/search/packing/frontier.py); with several pod classes, a sum costs two steps."""
 
 
 POLL_EVERY = 10_000

@@ -2,8 +2,9 @@
 
 Words of this package: a *level* is a node label key of a topology, as in requests, or its index in the
 topology; a *pod class* is a set of pods that the search treats as equal; a *clique* is a multi-node NVLink
-domain (label `nvidia.com/gpu.clique`); a *channel* is the device of a ComputeDomain that pods claim to use
-one; a *slice* is a group of pods of a PodSet that stay in one domain, a *segment* KAI's form of it.
+domain (label `nvidia.com/gpu.clique`); a *channel* is the device that a pod claims in order to use the clique
+of its ComputeDomain; a *slice* is a group of pods of a PodSet that stay in one domain; a *segment* is a slice
+by KAI's rules (see `segments.py`).
 
 - `resolve`: turns a PodGroup into a `PlacementProblem`, and derives changed problems from it
 - `topology_request`: levels and pod classes in one topology

@@ -30,8 +30,8 @@ from planner.model.words import listed, shortened
 from planner.request.validation import Refusal
 
 _MOST_NAMED = 6
-"""Maximum number of devices that a refusal lists by name, so that the message stays short; the others are
-only counted.
+"""Maximum number of devices that a refusal lists by name, so that its message stays short; it only counts the
+others.
 """
 
 
@@ -53,9 +53,9 @@ def in_one_clique(
 ) -> ResolvedPodGroup:
     """Returns the gang with the clique as required level for the pods that claim a ComputeDomain channel.
 
-    A channel works only inside one clique. The gang is returned unchanged if it already requires the clique
-    or a finer level, if no topology that it may use has a clique level, or if fewer than two pods claim a
-    channel.
+    A channel works only inside one clique, so pods in two cliques cannot communicate over theirs.
+    The gang is returned unchanged if it already requires the clique or a finer level, if no topology that it
+    may use has a clique level, or if fewer than two pods claim a channel.
     """
     namespace = namespace_of(group.name)
     claiming = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]

@@ -144,9 +144,11 @@ def _between_own_pod_sets(
 ) -> tuple[_AntiAffinity, _CoLocation, dict[str, list[NodeExclusion]], _InnerTerms]:
     """Returns the constraints between the gang's own PodSets.
 
-    These are, by PodSet, the anti-affinity as pairs of label key and other PodSet, the affinity as pairs of
-    label key and all PodSets that must be in one domain, and the exclusions of nodes without the label; and
-    the affinity terms that the gang's own pods satisfy, each with its PodSet.
+    The result has four parts, the first three by PodSet:
+    - anti-affinity: pairs of a label key and a PodSet whose pods must not be in the same domain;
+    - affinity: pairs of a label key and all PodSets whose pods must be in one domain;
+    - the exclusions of nodes without these labels;
+    - the affinity terms that the gang's own pods satisfy, each with its PodSet.
     """
     inner_terms: _InnerTerms = set()
     anti_affinity: _AntiAffinity = {pod_set.name: set() for pod_set in sets}

@@ -19,8 +19,8 @@ _MAX_STEPS = 32
 
 
 _MAX_ALONE = 3
-"""Maximum number of pod classes that are relaxed independently: the number of combinations is the product of
-the numbers of their levels.
+"""Maximum number of pod classes that are relaxed independently of each other. The number of combinations is
+the product of the numbers of levels of all these classes.
 """
 
 

@@ -1,6 +1,7 @@
 """`resolve` turns the PodGroup of a request into a problem for the search, in one cluster at one moment.
 
-No other step is between reading a request and the search. The stages, in order:
+These are all the steps between reading a request and the search, in order; a name with a dot is the field of
+`PlacementProblem` that holds the result so far:
 
     PodGroup                as read
       tolerations           added as the API server will add them       tolerations.py

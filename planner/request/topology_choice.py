@@ -1,7 +1,7 @@
 """Decides in which topologies a gang may be planned, or refuses the request.
 
-A request whose level keys or node selectors belong to two topologies is refused, because no scheduler can
-keep such a gang together.
+A request whose level keys or node selectors belong to two topologies is refused: a scheduler compares domains
+only within one topology, so none can keep such a gang together.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
 
 def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> tuple[Topology, ...]:
-    """Returns the topologies without those that the gang's scheduler does not read and that have only nodes
-    which are also in topologies that it reads.
+    """Returns the topologies in which a gang of this scheduler may be planned: all that the scheduler reads,
+    and each other one with nodes that are in none of these; all if the scheduler reads none of them.
 
-    A gang that is planned in a topology which its scheduler does not know would be pinned to domains that the
-    scheduler cannot name. Topologies with additional nodes are kept: on those nodes the scheduler places pods
-    without levels.
+    If the gang is planned in a topology that its scheduler does not read, it is pinned to domains that the
+    scheduler cannot name. The additional nodes are kept because the scheduler places pods without levels on
+    them.
     """
     own = [topology for topology in topologies if topology.source == group.follows]
     if not own or len(own) == len(topologies):

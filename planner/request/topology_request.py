@@ -37,8 +37,8 @@ def topology_request(
     """Returns the request in this topology, which must have all levels that the gang names.
 
     Raises `Refusal` for invalid slices and for levels that contradict each other. `repeating`: levels with
-    values that occur under several parents (rack "1" in each row). Anti-affinity over such a level compares
-    label values, as for a label that is not a level.
+    values that occur under several parents (rack "1" in each row). For kube-scheduler's anti-affinity all
+    nodes with one label value are one domain, so such a level is treated as a label that is no level.
     """
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
@@ -62,7 +62,9 @@ def topology_request(
 def _with_nvlink_domains(
     group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
 ) -> ResolvedPodSet:
-    """Returns the PodSet; if it requires an NVLink domain, restricted to nodes with large enough domains."""
+    """Returns the PodSet; if it requires an NVLink domain inside the host, the result has the exclusion of
+    nodes with too small domains, and the size of its NVLink groups.
+    """
     asked = (group.constraint, pod_set.constraint)
     if not any(
         level in NVLINK_WORDS
@@ -167,6 +169,8 @@ def _with_affinity_levels(
                 required = max(required, level)
             elif level > ROOT:
                 own_required = max(own_required, level)
+            # The level keeps the pods of this class together; that those of other PodSets are in the same
+            # domain remains a constraint.
             if level == ROOT or (len(names) > 1 and set(names) != all_names):
                 remaining.append((key, names))
         placed.append(replace(kind, required=own_required, co_located_over=tuple(remaining)))
@@ -210,6 +214,7 @@ def _pod_class(
     preferred = _index(topology, constraint.preferred)
     # A PodSet of a single slice requires the slice level for all its pods.
     finest = max(preferred, slice_level if size == pod_set.count else ROOT)
+    # Levels that are coarser than the level to be searched, so the search does not check their labels.
     hidden = [level for level in (required, slice_level) if ROOT < level < finest]
     shape = _without_zero_requests(pod_set.shape)
     return PodClass(
@@ -232,8 +237,8 @@ def _pod_class(
 
 
 def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
-    """Returns the number of pods in a slice, 1 for no slices, and the index of the level of which one domain
-    must contain a slice. Raises `Refusal` if they are invalid.
+    """Returns the number of pods in a slice (1: no slices), and the index of the slice level: each slice must
+    be in one domain of it. Raises `Refusal` if they are invalid.
     """
     constraint = pod_set.constraint
     sliced = constraint if constraint.slice_level or constraint.slice_size else gang

@@ -3,9 +3,9 @@
 Source: kube-scheduler's PodTopologySpread. A constraint covers the nodes that have the labels of all hard
 constraints of the pod and that, depending on the constraint's policies, its node affinity and tolerations
 allow; their label values are the domains. It counts matching pods of the same namespace on such nodes, bound
-or reserved, and the gang's own pods. The constraint is applied to the whole placement; if it is satisfied
-there, pods that are bound one by one can go to the domain with the fewest pods of those that still expect
-one.
+or reserved, and the gang's own pods. The constraint is applied to the whole placement. If it is satisfied
+there, kube-scheduler can bind the pods one by one without violating it: each to the domain that has the
+fewest pods among the domains with a planned pod that is not bound yet.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _resolve(
 ) -> None:
     """Adds a constraint of the PodSet `owner` to `shapes`, for all PodSets that it concerns.
 
-    If the constraint counts no pods of the gang, its full domains are excluded instead.
+    If the constraint counts no pods of the gang, domains that are full by it are excluded instead.
     """
     values = _values(snapshot, owner.shape, spread)
     nodes = Counter[str]()
@@ -65,7 +65,7 @@ def _resolve(
     counted = {
         pod_set.name for pod_set in sets if pod_set.count and selected(spread.selector, pod_set.shape.labels)
     }
-    if spread.key != HOSTNAME:
+    if spread.key != HOSTNAME:  # a node without the label is in no domain; kube-scheduler refuses it
         exclusion = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, passing=False)
         shapes[owner.name] = _excluding(shapes[owner.name], exclusion)
     if not counted:

@@ -4,7 +4,7 @@ Source: kube-scheduler's VolumeBinding and VolumeZone plugins.
 
 - A bound volume restricts its pods to the nodes of its node affinity. If the nodes have zone or region
   labels, they must also match the volume's `topology.kubernetes.io` labels.
-- The pods of a claim without a volume, whose StorageClass binds for the first pod (WaitForFirstConsumer), can
+- If a claim has no volume and its StorageClass binds for the first pod (WaitForFirstConsumer), its pods can
   use nodes on which a matching volume of the class is available, or on which the class provisions volumes.
 - Pods that wait for a volume of a StorageClass with binding mode Immediate are planned with a warning:
   kube-scheduler schedules them once the volume is bound.
@@ -116,7 +116,8 @@ def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict
 def _reaches(
     volumes: Volumes, namespace: str, group: PodGroup, pod_set: ResolvedPodSet, notes: dict[str, None]
 ) -> Iterator[tuple[Reach, ...]]:
-    """Yields, for each claim of a pod that restricts its nodes, the alternatives of which one must hold.
+    """Yields, for each volume claim in the pod spec that restricts the nodes, alternatives: a node must
+    satisfy one of them.
 
     The pods of a StatefulSet have claims of their own, so there is an alternative for each pod.
     """
@@ -183,13 +184,14 @@ def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[s
 
 
 _NOWHERE: Term = (Requirement(NODE_NAME_FIELD, "In", ()),)
+"""A term that no node matches. An empty tuple of terms would match all nodes."""
 
 
 def _bound(name: str, volume: PersistentVolume | None, stated: str, notes: dict[str, None]) -> Reach | None:
     if volume is None:
         notes[f"the volume {stated} of claim {name} is not known: where it is cannot be planned"] = None
         return None
-    zones = tuple(
+    zones = tuple(  # the label of a regional volume lists its zones: "a__b"
         (key, frozenset(volume.labels[key].split("__"))) for key in _GENERAL if volume.labels.get(key)
     )
     if not volume.affinity and not zones:
