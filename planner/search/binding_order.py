@@ -38,8 +38,8 @@ class Seat:
 
 
 class BindingOrderCheck:
-    """Simulates binding. `pinned`: by pod class index, the nodes to which the plan pins its pods; None if the
-    plan pins no pods."""
+    """Simulates binding. `rules`: see `spread_over_labels.SpreadRule`. `pinned`: by pod class index, the
+    nodes to which the plan pins its pods; None if the plan pins no pods."""
 
     def __init__(
         self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
@@ -60,11 +60,13 @@ class BindingOrderCheck:
     def _nodes(
         self, rule: SpreadRule, class_index: int, pinned: Mapping[int, frozenset[str]] | None
     ) -> frozenset[str] | None:
+        """Returns the nodes on which the rule counts pods for a pod of the class; None for all nodes."""
         return pinned[class_index] if pinned is not None and rule.spread.by_affinity else None
 
     def ends(self) -> bool:
         """Reports whether an order in which all pods can be bound was found within the limit."""
         order = self._order()
+        # For each pod bound so far, and for the next one: the seats to try, and the position of the next.
         trail: list[tuple[list[int], int]] = [(order, 0)]
         placed: list[int] = []
         while any(self._left):
@@ -147,6 +149,7 @@ class _RuleCounts:
         return self._counts.get(seat.values[self._number], 0) + own_pod - lowest
 
     def add(self, seat: Seat, count: int) -> None:
+        """Counts pods that are bound to this seat; a negative `count` takes them back."""
         value = seat.values[self._number]
         if seat.class_index not in self.rule.counted or value not in self._counts:
             return

@@ -65,7 +65,7 @@ class LevelCaps:
 
     def __init__(self, caps: Iterable[DomainCap]) -> None:
         self._by_value: dict[str, list[DomainCap]] = {}
-        self._of_others: list[DomainCap] = []
+        self._of_others: list[DomainCap] = []  # the caps of values that no cap names: those with a default
         for cap in caps:
             own_values = cap.named_values()
             for value in own_values:
@@ -139,6 +139,7 @@ class CapTrimmer:
         if max_pods >= 0:
             for numbers in self._within(level, counted, each, max_pods):
                 yield self._counts.pack([numbers.get(index, n) for index, n in enumerate(each)])
+        # Without pods of the keepers, the domain may keep all other pods.
         if max_pods < 0 or not set(counted) <= set(keepers):
             yield self._counts.pack([0 if index in keepers else n for index, n in enumerate(each)])
 
@@ -166,6 +167,7 @@ class CapTrimmer:
         this domain or in a finer one.
         """
         pod_class = self._pod_classes[index]
+        # A class that requires no level has `required` ROOT, which is below 0; the same for `slice_level`.
         if pod_class.required >= max(level, 0):
             return count if count == pod_class.count else 0
         return (

@@ -49,12 +49,14 @@ class DomainRanking:
 
     def __init__(self, packing: DomainPacking, pod_classes: tuple[PodClass, ...], required: int) -> None:
         self.packing, self._pod_classes = packing, pod_classes
+        # Levels at which a domain without a name may not be used, because some pods must be together there.
         together = {
             required,
             *(pod_class.required for pod_class in pod_classes),
             *(pod_class.slice_level for pod_class in pod_classes),
         }
         self._together = frozenset(together - {ROOT})
+        # Levels of anti-affinity: one domain of such a level cannot hold the whole gang.
         alone = {
             level
             for pod_class in pod_classes

@@ -93,8 +93,8 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
 def inside(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """Yields the children of a domain, or its chunks if it has any, each with the index of its first child,
-    its capacity and its map.
+    """Yields the children of a domain: index, capacity and map. If the domain has chunks, yields these
+    instead, each with the index of its first child.
     """
     row = capacity.chunks or capacity.children
     matches: Sequence[EligibilityMap] = (match.chunks if capacity.chunks else match.children) or (
@@ -131,11 +131,12 @@ def match_of(
 def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
     """Returns the label constraints of the pod class as a cache key; () for none."""
     shape = pod_class.shape
-    gpus = min(shape.requests.get(GPU, 0), 2) if divided else 0
+    gpus = min(shape.requests.get(GPU, 0), 2) if divided else 0  # only none, one or several matters
     parts = gpus > 1 or (gpus and pod_class.linked) or shape.requests.get(SHARED_GPU, 0) > 1
     if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.exclusions):
         return ()
     selector = tuple(sorted(shape.node_selector.items()))
+    # Of a class in several pieces, only the first (not `is_split`) counts the preferences.
     weighed = shape.preferences and not pod_class.is_split
     return (
         selector,

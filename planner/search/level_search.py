@@ -7,8 +7,9 @@ Host: the best host takes one of six pods. Rack: r3 takes four. Block: b1 and b2
 ends here, and `DomainRanking` chooses between them. One domain of a finer level always costs less than
 several domains, so the first level with a domain for all pods contains the optimum.
 
-In mode `domain` no other gang may use a domain that the gang will hold; above the reservable level the gang
-may use only hosts in domains of the reservable level that no other gang uses. If the budget ends, the search
+In reserve mode `domain` no other gang may use a domain that the gang will hold. A gang whose placement spans
+several domains of the reservable level (the coarsest that is held whole) holds each of them, so it may use
+only hosts in those that no other gang uses. If the budget ends, the search
 runs again as a beam search, which keeps only a few sums (numbers of pods for some of a domain's children) at
 each step: its placement is valid but not proved best.
 """
@@ -70,7 +71,8 @@ class LevelSearch:
     mode: ReserveMode
     budget: WorkBudget
     spare: WorkBudget = field(init=False)
-    """A second budget, for searches over pooled classes."""
+    """A second budget, for searches over pooled classes; the same as `budget` if that is hard (no search may
+    have a further budget)."""
 
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
@@ -157,7 +159,7 @@ class LevelSearch:
         weights = self.space.weights(pod_classes)
         rankings: dict[Exclusivity, DomainRanking] = {}
         for level in range(self.space.tree.topology.host_index, required - 1, -1):
-            if level in self.space.extra and level != required:
+            if level in self.space.extra and level != required:  # no gang is placed at the level of a label
                 continue
             use = self._use(level)
             if use not in rankings:

@@ -14,7 +14,8 @@ The digits of the integer, from the most to the least significant:
    away every other gang that wants the whole domain
 4. the number of pristine domains that are opened below the reservable level
 5. the penalty of the hosts: how much of the weight of preferred node affinity they miss
-6. the free capacity in the used domains, in the order of the first digit, so that full domains are preferred
+6. the free capacity (`DomainCapacity.worth`) of the used domains, in the order of the first digit, so that
+   full domains are preferred
 
 Each digit is wide enough never to overflow into the next, and the costs of disjoint parts of a placement can
 be added.
@@ -75,6 +76,7 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
         shift += bits * count
         return steps[::-1]
 
+    # From the least significant digit to the most significant: the list in the module, backwards.
     free = digits(free_bits, levels)
     (penalty,) = digits(penalty_bits, 1)
     below = digits(count_bits, levels - 1 - reservable)

@@ -67,7 +67,7 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
 
     `budget`: shared by all searches; None gives each search its own.
     """
-    base = problem.snapshot.base
+    base = problem.snapshot.base  # its `trees` have the nodes of one topology, its `wide_trees` all nodes
     results = [
         _try(problem, base.trees[request.topology.name], request, budget) for request in problem.requests
     ]
@@ -84,7 +84,7 @@ def _try(
     problem: PlacementProblem, tree: TopologyTree, request: TopologyRequest, budget: WorkBudget | None
 ) -> SearchResult:
     """Returns the result of searching the tree. If the budget ends before a placement is found, the classes
-    are placed one after the other instead.
+    are placed one after the other instead, unless the budget is hard: then no further search is allowed.
     """
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)

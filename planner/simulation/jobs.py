@@ -56,7 +56,7 @@ class Job:
 
 
 def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) -> tuple[Job, ...]:
-    """Returns jobs by arrival, whose total GPU time is `load` times that of `gpus` GPUs over `days`.
+    """Returns jobs, sorted by arrival, whose total GPU time is `load` times that of `gpus` GPUs over `days`.
 
     No job is larger than half the cluster. A job with at most the GPUs of a node is one pod; a larger one has
     pods that use a whole node each. Raises `ValueError` if `gpus` or `per_node` is below one, or if `days` or

@@ -107,7 +107,7 @@ class DefragmentingStrategy(PlannedStrategy):
         result = gang_place(self._snapshot, movables, group, plan, ATTEMPTS, self.limits.max_lost)
         if isinstance(result, NoMoves) or not result.moves:
             return []
-        self._snapshot = result.after.without(group.name)
+        self._snapshot = result.after.without(group.name)  # the caller lets `place` plan the gang itself
         return [self._moved(jobs[move.movable.name], move) for move in result.moves]
 
     def _moved(self, running: RunningJob, move: Relocation) -> MovedJob:

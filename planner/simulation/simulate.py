@@ -51,6 +51,13 @@ def simulate(
 
 
 class _Simulation:
+    """The state of a simulation.
+
+    By job number: `placed`, the GPUs of a running or partly placed job; `started`, its first start; `since`,
+    the start of its current run; `moved`, its last move; `not_before`, when a job that has released its part
+    may be tried again. `stuck`: the shapes of jobs for which there was no room since the last `_pass`.
+    """
+
     def __init__(
         self,
         jobs: Sequence[Job],

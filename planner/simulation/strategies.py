@@ -47,7 +47,7 @@ class FirstFit:
 
 
 class BestFit:
-    """Kueue's rule: chooses the rack with the least room that suffices, and in it such a node.
+    """Kueue's rule: chooses the rack with the least room that suffices, and there the node with the least.
 
     A gang larger than a rack takes the emptiest racks first; the rest goes to the fullest rack that suffices.
     """
@@ -130,6 +130,6 @@ class PodByPod:
 def _turn(node: int, job: Job, floor: Hall) -> int:
     """Returns the position of a node in an order that starts at another node for each job.
 
-    This decides between equal nodes, deterministically instead of at random.
+    This order decides between equal nodes: deterministic, but spread over the nodes as a random choice is.
     """
     return (node - job.number * 7919) % len(floor.free)

@@ -77,7 +77,7 @@ def _reservation_of(tree: TopologyTree, pod_class: PodClass, index: int, placeme
     traits = traits_of(pod_class.shape)
     return Reservation(
         id=f"piece-{index}",
-        gang=f"\0{index}",
+        gang=f"\0{index}",  # a name that no gang has
         topology=tree.topology.name,
         level="",
         domain=(),

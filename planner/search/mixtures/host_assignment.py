@@ -5,9 +5,10 @@ gets.
     with the pod of 2 on the first host, the second could not hold the pod of 4: this branch is not searched
 
 A depth-first search goes over the hosts and chooses one packing for each. It backtracks if the remaining
-hosts cannot hold the remaining pods in some direction (``pooled_classes``). A domain with a rule (for example
-that some pods must be together in it) first gets its pods as a whole; then they are assigned to the hosts
-inside. If the directions describe everything that limits the hosts, the search never backtracks."""
+hosts cannot hold the remaining pods in some direction, a weight for each pod class (`pooled_classes`). A
+domain with a rule (for example that some pods must be together in it) first gets its pods as a whole; then
+they are assigned to the hosts inside. If the directions describe everything that limits the hosts, the search
+never backtracks."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from planner.search.packing.pod_counts import CostBySum, PodCount
 from planner.search.packing.pooled_classes import Direction, weight
 
 _FINE = 1 << 20
-"""Ratios are compared as whole numbers of this many parts."""
+"""Ratios are compared as integers, in units of 1 / `_FINE`."""
 
 
 @dataclass(frozen=True, slots=True)

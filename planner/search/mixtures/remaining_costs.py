@@ -6,8 +6,9 @@
     r1 holds a mixture of  8 GPUs at 102:   16 GPUs remain, 102 + 104 = 206, it may be too
     r1 holds a mixture of 10 GPUs at 103:   14 GPUs remain, 103 + 104 = 207, it is dropped
 
-A pool (`packing.pooled_classes`) costs no more than any mixture of the same weight. So whatever is dropped is
-in no placement of the least cost, and the placement that is read from the sums stays the same.
+A mixture is a number of pods of each class. A pool counts only the total weight of the pods in a direction,
+here their GPUs (`packing.pooled_classes`), and costs no more than any mixture of the same weight. So whatever
+is dropped is in no placement of the least cost, and the placement that is read from the sums stays the same.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class AllowedCosts(dict[PodCount, int]):
     """The highest cost of each sum from which a placement of the given cost is possible; below zero if none
     is.
 
-    `ahead`: what the domains still to come hold of the pool, with the least cost; no sum costs as much as a
-    larger one.
+    `ahead`: the weights that the domains still to come can hold, each with its least cost. A larger weight
+    always costs more.
     """
 
     def __init__(self, weights: MixtureWeights, ahead: CostBySum, goal: int, cost: int) -> None:

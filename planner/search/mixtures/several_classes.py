@@ -46,7 +46,7 @@ block of eight racks adds up half of them for each option of a rack."""
 
 
 _FINE = 1 << 20
-"""Ratios are compared as whole numbers of this many parts."""
+"""Ratios are compared as integers, in units of 1 / `_FINE`."""
 
 
 _MAX_DIRECTIONS = 5
@@ -141,7 +141,7 @@ class SeveralClassesPacking(DomainPacking):
         self._scales: dict[tuple[Direction, ...], PooledClasses] = {}
         self._spread: dict[tuple[int, PodCount], PodsByHost] = {}
         self._pools_first: set[PodCount] = set()
-        self._tight: Direction | None = None
+        self._tight: Direction | None = None  # the last direction of the latest assignment
         self._undecided: set[tuple[int, PodCount]] = set()
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
@@ -173,8 +173,9 @@ class SeveralClassesPacking(DomainPacking):
             cost, chosen = cheapest
             pods_by_host = assignment.pods_by_host(chosen, goal)
             if pods_by_host is not None:
-                # The last direction alone is often enough: 240 GPUs in all where 40 whole nodes were not.
-                # If it once was not, the others are asked for again from the start.
+                # Later searches begin with the last direction, which is often enough alone: the number of
+                # whole nodes (40) was not, the number of all GPUs (240) is. Once these searches have added
+                # directions, the next ones begin with all of them.
                 remembered = along if among in self._along else along[-1:]
                 self._spread[class_id, goal], self._along[among] = pods_by_host, tuple(remembered)
                 self._tight = along[-1]
@@ -233,9 +234,11 @@ class SeveralClassesPacking(DomainPacking):
     def _reached(
         self, class_id: int, domain_class: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
     ) -> FrontierSearch:
-        """See `DomainPacking`. Once pools have decided a cost, mixtures too dear for the rest are dropped.
+        """See `DomainPacking`. Once pools have decided a cost, mixtures after which the remaining pods would
+        cost too much are dropped (`remaining_costs`).
 
-        Of the hosts in a rack there are few mixtures, and the pool would take longer than it saves.
+        This is not done if the children are hosts: a rack has few mixtures, so the pool would take longer
+        than it saves.
         """
         if self._tight is None or self.classes.domain_classes[children[0]] is None:
             return super()._reached(class_id, domain_class, target, cost, children)
@@ -243,6 +246,7 @@ class SeveralClassesPacking(DomainPacking):
         goal, weights = pool.classes.goal(target), MixtureWeights(self._tight, self.counts)
         limit = self._limit(class_id, target, cost)
         offers = self._offers(children, limit, level, 0)
+        # Summed from the last child to the first: for each child, what the children after it can hold.
         _, *ahead = reversed(pool.sums_within(class_id, goal, cost, children[::-1]))
         stages: list[CostBySum] = [{self.counts.zero: 0}]
         for options, rest in zip(offers, ahead, strict=True):

@@ -48,6 +48,7 @@ class CostLimit:
             levels.peaks,
         )
         need = counts.measure(goal)
+        # By level, from the coarsest: the ceiling minus the cost of the fewest domains of all coarser levels.
         self._bases = [ceiling]
         for price, level_peaks in zip(levels.prices, levels.peaks, strict=True):
             self._bases.append(self._bases[-1] - price * fewest(need, level_peaks))
@@ -122,6 +123,8 @@ def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floo
     """
     if floor:
         yield floor + prices[-1]
+    # A ceiling is one less than the cost of a further domain, so all less significant digits (`objective`)
+    # may have any value. `gap`: how many domains of the level are allowed beyond those that are needed.
     yield sum(count * price for count, price in zip(needed, prices, strict=True)) + prices[-1] - 1
     for finest in range(max(0, len(prices) - 2), -1, -1):
         min_cost = sum(count * price for count, price in zip(needed[: finest + 1], prices, strict=False))
@@ -159,7 +162,7 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
         elif amount <= highest:
             need = bisect_left(sums, amount) + 1
         else:
-            last = highest - sums[-2]
+            last = highest - sums[-2]  # what each further domain adds; the division rounds up
             need = len(sums) - (amount - highest) // -last
         if need > domains:
             domains = need

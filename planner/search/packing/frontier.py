@@ -68,6 +68,7 @@ class Frontier:
         for reach in reversed(reaches):
             rest.append(counts.add(rest[-1], reach))
         rest.reverse()
+        # Costs that begin above zero apply a ceiling below that of the limit, whose cached lists stay valid.
         start = 0 if ceiling is None else max(0, limit.ceiling - ceiling)
         stages: list[CostBySum] = [{counts.zero: start}]
         allowed = limit.allowed(level)
@@ -90,9 +91,8 @@ class Frontier:
         return self.narrowed(self._counts.sums(stage, options, limit.goal, allowed), allowed)
 
     def narrowed(self, stage: CostBySum, allowed: Allowed) -> CostBySum:
-        """Returns the sums for which no larger sum has the same or a lower cost; with a beam at most as many.
-
-        Half of a beam are the largest sums, the other half those with costs furthest below the allowed cost.
+        """Returns the sums for which no larger sum has the same or a lower cost; with a beam, at most `beam`
+        of them: half are the largest sums, the others those with costs furthest below their allowed cost.
         """
         kept = self._counts.undominated(stage)
         self._budget.spend(len(stage))

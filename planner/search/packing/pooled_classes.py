@@ -155,6 +155,7 @@ class PooledClasses:
         single pod class; in others the domain keeps everything.
         """
         counts = self.base.counts
+        # If classes must be together, the others count as complete: otherwise the domain would keep nothing.
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
         kept_sums = []
         for along, held in zip(self.along, sums, strict=True):
@@ -233,7 +234,9 @@ class NestedCounts(MultiClassCounts):
 
 
 def _times(outer: Direction, inner: Direction) -> int:
-    """Returns how many times the outer direction includes the inner one, whatever the pods."""
+    """Returns the largest number with which the weights of the inner direction, multiplied, exceed no weight
+    of the outer one: whatever the pods, they weigh at least so many times as much in the outer direction.
+    """
     return min(
         outer_weight // inner_weight
         for outer_weight, inner_weight in zip(outer, inner, strict=True)

@@ -142,6 +142,7 @@ class LabelRuleSearch:
         repaired = self._repaired(first)
         while waiting and not self._effort.over:
             candidate = heapq.heappop(waiting)
+            # The candidate is the cheapest that is left, so nothing better than the repaired one can follow.
             if repaired is not None and repaired.order[:2] <= candidate.order[:2]:
                 return self._in_plain_tree(repaired)
             repairs = self._repairs(candidate)
@@ -220,8 +221,8 @@ class LabelRuleSearch:
             repairs = self._repairs(candidate)
             if repairs is None:
                 return candidate
-            # The first variant keeps the first of two classes with anti-affinity, and sends co-located
-            # classes to the domain of the first.
+            # The first variant excludes the first of two classes with anti-affinity from their common domain,
+            # and requires co-located classes to be in the first domain that they use.
             variant = self._rules.capped_as_placed(
                 candidate.placement, repairs[0].pod_classes, candidate.variant.caps
             )

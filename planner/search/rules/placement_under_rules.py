@@ -149,7 +149,7 @@ class _RuleSearch:
         if away is not None and kept is not None:
             yield kept
             if _order(level_search, away) == _order(level_search, placement):
-                return
+                return  # no placement with this minimum is better than the best one under its caps
         variants, all_ways = cut(pod_classes, rules, fewest)
         self._complete = self._complete and all_ways
         for place, variant in enumerate(variants):
@@ -199,12 +199,14 @@ def _bindable(
             pods_by_value[value] = tuple(map(int.__add__, pods_by_value.get(value, (0,) * len(each)), each))
     if not all(rule.holds(pods_by_value) for rule, pods_by_value in zip(rules, counts, strict=True)):
         return None
+    # With one constraint on exactly the pods that it counts, and no such pods before, any final counts within
+    # the skew can be reached (`binding_order`).
     is_one_rule = len(rules) == 1 and rules[0].keepers == rules[0].counted
     needs_no_order = is_one_rule and not any(rules[0].existing.values())
     if not needs_no_order and not BindingOrderCheck(rules, seats, None).ends():
         return None
     if level_search.mode == "none":
-        return placement
+        return placement  # the plan pins no pods, so it does not matter which PodSet they belong to
     for assigned in assigned_to_pod_sets(placement):
         if needs_no_order and len(assigned.pod_classes) == 1:
             return assigned

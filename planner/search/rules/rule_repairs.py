@@ -143,9 +143,12 @@ class LabelRules:
         max_pods: int,
         pods_by_domain: Mapping[Subtree, tuple[int, ...]],
     ) -> Repairs:
-        """Returns variants for a label value with too many pods: with at most a share of the pods in one of
-        its domains, or with more there and the rest in the others; and, if some counted classes are not
-        keepers, one without keepers in all its domains.
+        """Returns variants for a label value whose domains have more than `max_pods` pods together. One of
+        the domains gets a share of `max_pods`, in proportion to its pods in the placement:
+
+        - at most this share in that domain
+        - at most `max_pods` - share - 1 in each other domain, for placements with more than the share in it
+        - if some counted classes are not keepers: no keepers in any domain of the value
         """
         names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
         around = _excluding(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))

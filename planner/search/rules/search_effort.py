@@ -46,7 +46,7 @@ class SearchEffort:
 
     def spend(self, before: int, after: WorkBudget, *, ended: bool) -> None:
         """Subtracts the work of a search. `before`: what was left of its budget at the start; `after`: the
-        budget after the search; `ended`: whether the budget ended the search, which then counts as all used.
+        budget after the search; `ended`: whether the search used up its budget, which then counts in full.
         """
         self._left -= self._cost + (before if ended else before - after.left)
         if self._outer.hard:

@@ -5,11 +5,11 @@
     row b   1   .   3   .           four in each row is a placement
     row c   .   2   2   1           with a minimum of three, rows may have up to four: 4 + 4 + 4 again
 
-Racks lie in several rows, so no level of the tree shows how many pods fit in a row, and a search that repairs
-one row after another may not end. If the rows are the coarsest level of the tree, the number of pods that fit
-in each is known exactly, and so is whether all pods fit for some minimum. If they do, a placement is searched
-with these numbers as caps. This placement is valid but usually not the cheapest, because the cost of a rack
-is counted once for each row in which it is used.
+A number is the room of a rack for pods in that row. Racks lie in several rows, so no level of the tree shows
+how many pods fit in a row, and a search that repairs one row after another may not end. If the rows are the
+coarsest level of the tree, the number of pods that fit in each is known exactly, and so is whether all pods
+fit for some minimum. If they do, a placement is searched with these numbers as caps. This placement is valid
+but usually not the cheapest, because the cost of a rack is counted once for each row in which it is used.
 """
 
 from __future__ import annotations

@@ -80,12 +80,12 @@ class SpreadRule:
             yield 0  # what kube-scheduler counts if the plan pins the pods to fewer domains
         for fewest in range(lowest, lowest + count + 1):
             if sum(self.lacking(fewest).values()) > count:
-                return
+                return  # the pods cannot raise all domains to this minimum
             room = sum(max(0, fewest + self.spread.skew - n) for n in self.existing.values())
             if room >= count or set(self.keepers) != set(self.counted):
                 yield fewest
             if fewest + self.spread.skew - highest >= count:
-                return
+                return  # every domain may have all pods, so a higher minimum allows nothing more
 
     def lacking(self, fewest: int) -> dict[str, int]:
         """Returns by label value how many pods the domain lacks to reach `fewest`."""
@@ -98,7 +98,7 @@ class SpreadRule:
 
     @property
     def bare(self) -> LabelCap:
-        """The limit without values.
+        """The cap without maximums.
 
         Pods that are counted but need not satisfy the constraint may also be on nodes to which it does not
         apply, and do not count there. If there are such pods, the domains are therefore defined by node.
@@ -249,6 +249,7 @@ def _divided(
     """
     first, *rest = sets
     room = min([count, *(n for rule_index, n in enumerate(needs) if first >> rule_index & 1)])
+    # The last set must take all pods that are left.
     for number in range(room, -1, -1) if rest else (count,) if room == count else ():
         if number % pod_class.slice_size == 0:
             remaining = tuple(
