@@ -25,7 +25,8 @@ from webhook.cel.values.values import (
     type_name,
 )
 
-# Cost units of `to_json`: an element costs 1, a string a tenth of its length. A request is at most 3 MiB.
+# Cost units of `to_json`: an element costs 1, a string a tenth of its length. Enough for any text in a
+# request, which has at most 3 MiB.
 RESULT_LIMIT: Final = 500_000
 
 

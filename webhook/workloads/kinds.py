@@ -113,7 +113,7 @@ _ROWS = (
         suspend=_SUSPEND,
     ),
     WorkloadKind(
-        # The JobSet that its controller makes has the annotations of these places.
+        # A TrainJob's controller creates a JobSet with the annotations of these places.
         "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods,
         PodPlaces(metadata=("spec", "spec.podTemplateOverrides[].metadata")), holds=False, suspend=_SUSPEND,
     ),

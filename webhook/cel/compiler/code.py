@@ -61,7 +61,9 @@ _FOLDED: Final = (str, int, float, bool, bytes, type(None), CelType, UInt)
 def fold(code: Code, operands: list[Code]) -> Code:
     """Returns the code as a constant, if its operands are constants; else as it is.
 
-    It is evaluated once, with a limit of 10,000 units. The result must be a scalar or a list of scalars.
+    The code is evaluated once, with a limit of 10,000 units, so that a policy with an expensive constant can
+    be loaded; the constant is then computed in each evaluation. The result must be a scalar or a list of
+    scalars.
     """
     if any(operand.constant is UNSET for operand in operands):
         return code

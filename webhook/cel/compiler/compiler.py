@@ -187,6 +187,7 @@ class Compiler:
     def _call(self, node: ast.Call, scope: Scope) -> Code:
         name, receiver = node.name, node.target is not None
         if node.target is not None:
+            # `a.b.name(x)` calls the function `a.b.name` if there is one, unless `a` is a macro's variable.
             prefix = dotted(node.target)
             root = prefix.split(".")[0] if prefix else ""
             if prefix and root not in scope.names and self._is_function(f"{prefix}.{name}"):
@@ -232,6 +233,7 @@ class Compiler:
             self._conflict(problem, pos)
         dispatcher = Dispatcher(name, overloads)
         code = Code(caller(dispatcher, [c.run for c in codes], pos), result)
+        # The type of these results depends on the argument's: signatures cannot say so.
         if name in ("dyn", "sort", "reverse", "distinct", "slice") or (
             name == "value" and codes[0].type.elem
         ):

@@ -35,6 +35,11 @@ def comprehension(
 
 
 def _unpack(slot: int, run: Run) -> Run:
+    """Returns a closure that runs `run` with the pair in `slot` divided among this slot and the next one.
+
+    The pair is put back afterwards, because both the condition and the result of a macro read it.
+    """
+
     def unpacked(f: list[Any]) -> Any:
         pair = f[slot]
         f[slot], f[slot + 1] = pair
@@ -48,7 +53,7 @@ def _unpack(slot: int, run: Run) -> Run:
 
 def _elements(f: list[Any], value: Any, weight: int, node: Comprehension) -> Iterable[Any]:
     kind = type(value)
-    if kind is list:
+    if kind is list:  # the most frequent case: `Meter.charge`, without the call
         f[1].left -= len(value) * weight
         if f[1].left < 0:
             f[1].stop()

@@ -142,6 +142,7 @@ class Dispatcher:
                 f"no overload of {self.name} for ({', '.join(type_name(arg) for arg in args)})"
             )
         entry = matching[0]
+        # `caller` passes the meter to all overloads if one of them is metered.
         if self.metered and not entry.metered:
             plain = entry.call
             return lambda _, *args: plain(*args)

@@ -43,7 +43,7 @@ class AccessDecision:
 
 
 class Access(Protocol):
-    """Decides queries. The host implements it; its results may have been fetched before."""
+    """Decides queries. The host implements it, for example from results that it fetched before."""
 
     def check(self, query: Query) -> AccessDecision:
         """Returns the decision on one query. Never raises."""

@@ -34,8 +34,8 @@ class Meter:
     """The units of one evaluation. For speed, closures subtract from `left` directly, and call `stop` if it
     is negative.
 
-    With `poll`, `left` gets the units in tranches of `POLL_EVERY`, so that the deadline is checked without a
-    cost in each step.
+    With `poll`, `left` gets the units in tranches of `POLL_EVERY` (`_kept`: the units of later tranches), so
+    that the deadline is checked without a cost in each step.
     """
 
     __slots__ = ("_kept", "_poll", "_results", "left", "limit")
@@ -104,7 +104,7 @@ class CostBudget:
         self.left = limit
         self.expression_limit = expression_limit
         self.poll = poll
-        self._polled = limit + POLL_EVERY
+        self._polled = limit + POLL_EVERY  # the units left at the last poll; so the first `open` polls
         self._results: Results = {}
 
     def open(self) -> Meter:

@@ -160,7 +160,7 @@ def _pull_policy(image: str) -> str:
 
 
 def _volume(volume: Json) -> None:
-    if set(volume) <= {"name"}:
+    if set(volume) <= {"name"}:  # no source is stated
         volume["emptyDir"] = {}
     for name in ("secret", "configMap", "downwardAPI", "projected"):
         _fill(_map(volume, name), {"defaultMode": MODE})
@@ -196,6 +196,7 @@ def _job(job: Json) -> None:
         },
     )
     _template(spec)
+    # A Job without labels has those of its template.
     labels = _map(spec, "template", "metadata", "labels")
     if labels and isinstance(job.get("metadata"), dict) and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)

@@ -84,6 +84,7 @@ def _untold(_: Device) -> None:
 
 
 def _evaluate(program: Program, device: Device) -> bool | None:
+    """Returns the selector's result; None if it is undefined, or if the evaluation exceeds the cost limit."""
     lookups = _Lookups(device)
     try:
         value = program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
@@ -133,6 +134,7 @@ class _Domains(Mapping[str, "_DomainValues"]):
             return True
         return False if self._lookups.device.complete else self._lookups.fail()
 
+    # The attributes in `SINGLE` may be unknown even if the device is complete, so there is no full list.
     def __iter__(self) -> Iterator[str]:
         self._lookups.fail()
 

@@ -67,7 +67,8 @@ class Exemptions:
     def take_back(self, policy: str, outcome: Callable[[], str]) -> bool:
         """Returns whether the caller must undo the effect of a policy.
 
-        Records the use of the exemption, or of one that has ended. `outcome` returns the effect as text.
+        Records the use of the current exemption, or else that one which has ended would have been used.
+        `outcome` returns the effect as text.
         """
         exemption = self.exempt(policy)
         if exemption is not None:

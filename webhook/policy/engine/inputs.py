@@ -49,8 +49,8 @@ class PolicyInputs(Protocol):
 
     @property
     def variable_names(self) -> frozenset[str]:
-        """Those of `gang`, `plan` and `cluster` that have values; a policy that reads another one is left
-        out.
+        """The names among `gang`, `plan` and `cluster` that have values; a policy that reads another name
+        of the three is left out.
         """
 
     @property

@@ -69,6 +69,12 @@ class ObjectCache:
     the object that no policy has changed is therefore the same Python object in each later state, and results
     for it stay valid. Otherwise, after a mutation of one of n templates, the results of all n would have to
     be computed again.
+
+    - `templates`: those in the object `targets_of`
+    - `defaulted`: by path and `template`, the shown value and its copy with defaults
+    - `contents`: by path, the template and its JSON; `alike`: by this JSON and `template`, the copy with
+      defaults
+    - `variables`: the variables of the object `variables_of`
     """
 
     own: Target | None = None
@@ -138,6 +144,7 @@ class PolicyPass:
         """Returns whether a match of a policy or binding applies to a target.
 
         Its rules apply to all templates of the object or to none, so they are checked once.
+        `empty_rules_match`: a match without rules applies to every request, as in a binding.
         """
         poll_policies()  # once per target and policy
         key = id(match), bool(target.path)
@@ -151,6 +158,7 @@ class PolicyPass:
         If there is no parameter object and the binding allows that, upstream does not run the policy. A
         bayplan.dev policy is run with `params` null, so that the defaults in its expressions apply: otherwise
         a folder of policies that is given with `-p`, without parameters, would do nothing without a message.
+        The implicit binding (`name` is "") does not allow it.
         """
         narrows = binding.match is not EVERY_REQUEST
         if narrows and not self._matches(binding.match, target, empty_rules_match=True):
@@ -173,7 +181,8 @@ class PolicyPass:
         """Returns the parameter objects that a binding refers to.
 
         Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object
-        in a file without a namespace is used for every namespace.
+        in a file without a namespace is used for every namespace. The implicit binding of a policy without
+        one (`unbound`) refers to the objects of all namespaces.
         """
         ref, unbound = binding.param_ref, not binding.name
         if ref is None or policy.param_kind is None:
@@ -211,8 +220,8 @@ class PolicyPass:
         return remembered[1]
 
     def form(self, target: Target, *, template: bool) -> Form | None:
-        """Returns the common form of a template, if policies are run once for all equal templates; None for
-        other targets.
+        """Returns the form of a template (see `alike.py`), for which policies are run once; None for a target
+        on which they are run by itself.
         """
         return self.cache.forms.form(
             target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)

@@ -27,7 +27,8 @@ class Target:
     """The value of the CEL variable `object`. `path`: a template's path in the whole object, `()` for the
     object itself.
 
-    `raw` is the value in the whole object, `obj` the value as shown. `request`: the CEL variable. `matched`:
+    `raw` is the value in the whole object, `obj` the value as shown, `old` the value before an update, as
+    shown. `pod_set`: the PodSet of a template. `request`: the value of the CEL variable `request`. `matched`:
     the request that rules and selectors are compared with. `inlined`: describes a template that is not a
     PodTemplateSpec (a clique of Grove).
     """

@@ -68,6 +68,10 @@ def _places(obj: Json, workload: Workload) -> list[Json]:
 
 
 def _wish(sets: list[PodSet], gang: Constraint, *, always: bool = False) -> dict[str, Json]:
+    """Returns the wish of a template's PodSets, completed by that of their gang.
+
+    Without PodSets, the gang's wish counts only with `always`.
+    """
     own = sets[0].constraint if sets else Constraint()
     sliced = next((pod_set.constraint for pod_set in sets if pod_set.constraint.slice_level), own)
     gang = gang if sets or always else Constraint()

@@ -127,6 +127,7 @@ def read_variables(program: Program) -> set[str] | None:
     if WHOLE.search(program.text):
         return None
     paths = (path.split(".") for path in program.reads)
+    # No name was found although the expression reads `variables`: it may read any.
     return {steps[1] for steps in paths if steps[0] == "variables" and len(steps) > 1} or None
 
 

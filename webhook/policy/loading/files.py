@@ -167,6 +167,7 @@ def _published(files: Iterable[str]) -> str:
     """
     commits: set[str] = set()
     for file in files:
+        # Only a link (git-sync's) tells the commit: a name in the given path itself may be anybody's choice.
         commit_parts = [part for part in Path(os.path.realpath(file)).parts if COMMIT.fullmatch(part)]
         path_parts = Path(os.path.abspath(file)).parts
         commits.add(commit_parts[-1] if commit_parts and commit_parts[-1] not in path_parts else "")
@@ -185,7 +186,11 @@ def _commit(path: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """Returns the output of a Git command, "" if it fails or there is no Git."""
+    """Returns the output of a Git command, "" if it fails or there is no Git.
+
+    `core.fsmonitor` may name a program, which Git would run from the repository's own configuration. Without
+    optional locks, `git status` writes nothing into the repository.
+    """
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:

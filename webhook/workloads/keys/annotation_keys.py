@@ -31,8 +31,8 @@ POD_SET = "bayplan.dev/pod-set"
 GANG_OF = "bayplan.dev/gang-of"
 """Annotation on the pod template of a workload that may be scaled: its pods start together.
 
-The value is the workload's name. On a Deployment, ReplicaSet or StatefulSet that is one gang, or on one or on
-a LeaderWorkerSet that had no pods when it was created: admission then sees only the pods, not the scaling.
+The value is the workload's name. Written for a Deployment, ReplicaSet or StatefulSet that is one gang, with
+or without pods, and for a LeaderWorkerSet without pods: when it is scaled, admission sees only the pods.
 """
 
 

@@ -2,9 +2,9 @@
 `topology-required-placment`.
 
 Schedulers ignore unknown keys, so such a key causes a slow job rather than an error. Similar means that the
-domain and the name each differ by a letter or two; keys of other systems are ignored. Device resources are
-recognised from a list of common mistakes (`nvidia.com/shared-gpu`), and if a name is a slip away from one of
-them or from what some node offers; other resources may have any name.
+domain and the name each differ by a letter or two; keys of other systems are ignored. The name of a resource
+is taken for a mistake if it is in a list of common ones (`nvidia.com/shared-gpu`), or if it is one slip
+(`_one_edit`) away from a device's or from a resource that some node offers; other names are valid.
 """
 
 from __future__ import annotations
@@ -112,7 +112,10 @@ def _device_meant(name: str, advertised: Iterable[str]) -> str:
 
 
 def _is_slip(written: list[str], right: list[str]) -> bool:
-    """Returns whether domain and name each differ by one slip (`_one_edit`) at most."""
+    """Returns whether domain and name each differ by one slip (`_one_edit`) at most.
+
+    Neighbours such as `rdma/hca_devices_a` and `…_b` can both exist, so they count as different names.
+    """
     if len(written) != len(right) or _are_neighbours(written[-1], right[-1]):
         return False
     pairs = zip(written, right, strict=True)
@@ -192,6 +195,7 @@ def meant(key: str) -> str:
             return f"{near}/{best}"
     if len(name) < _TELLING:
         return ""
+    # Reversed, so that a name of several domains gets the first one.
     domain_of = {candidate: other for other in reversed(DOMAINS) for candidate in _BY_DOMAIN[other]}
     best = _nearest(name, tuple(domain_of), _NEAR)
     return f"{domain_of[best]}/{best}" if len(best) >= _TELLING else ""

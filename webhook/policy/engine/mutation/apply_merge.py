@@ -78,6 +78,7 @@ def _identity(node: SchemaNode, item: Any, path: Path) -> tuple[Any, ...]:
 
 
 def _keys(node: SchemaNode, item: Any) -> tuple[Any, ...]:
+    """Returns an element's values of the list's merge keys; a missing value has its default (`TCP`)."""
     fields = item if isinstance(item, Mapping) else {}
     return tuple(
         fields.get(

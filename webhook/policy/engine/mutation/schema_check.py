@@ -64,6 +64,7 @@ def check_shape(before: Mapping[str, Any], after: Any) -> None:
 
 
 def _misfits(node: SchemaNode | None, before: Any, after: Any, path: Path) -> Iterator[str]:
+    """Yields a problem for each value below `path` that differs from `before` and does not fit the schema."""
     if node is None or node.kind == "any" or after is None or before is after:
         return
     if type(after) is str and node.kind == "string":
