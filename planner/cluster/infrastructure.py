@@ -296,6 +296,8 @@ class Infrastructure:
             index.tolerating = former.tolerating
         if _tainted(old) == _tainted(new):
             index.tainted = former.tainted
+        # `aligns` stays True if the new node aligns, and False if it does not. If it was True and the new
+        # node does not align, the other nodes decide.
         if former.aligns is not None and former.aligns == bool(new and self.aligned(new)):
             index.aligns = former.aligns
 

@@ -15,7 +15,8 @@ The `Headroom` of a plan contains what it leaves free on its nodes. Exceptions t
   without an entry is not free.
 - If pods of one of the two have required anti-affinity, the other reservation conflicts unless it was counted
   with the same request (fingerprint) and amounts.
-- A negative free amount means that counted reservations have filled the node since: they conflict.
+- If the free amount of a resource that the wanted reservation takes is negative, counted reservations have
+  overfilled the node: all reservations on the node conflict.
 After a conflict, the gang is planned again.
 
     node dgx-1 has 8 GPUs; the wanted reservation takes 1: its plan on revision 5 leaves {"nvidia.com/gpu": 7}

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class cached_property(Generic[T]):  # noqa: N801 - named like the one it stands for
+class cached_property(Generic[T]):  # noqa: N801 - named like functools' property, which it replaces
     """A property that is computed once for each object, on first use, and stored in its `__dict__`."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:

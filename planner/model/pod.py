@@ -156,11 +156,11 @@ class PodShape:
     `labels` and `terms`: the pod's labels and its required pod affinity and anti-affinity; `spread`: its
     hard spread constraints; `priority_class`: the PriorityClass that it names, "" for none;
     `stated_priority`: its `spec.priority`, which is only used for a warning. `gates`: the scheduling gates
-    in its spec. Fields with `compare=False` do not make two shapes different.
-    `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
+    in its spec. `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
 
     The fields are as read from the manifest; `ResolvedShape` (planner.model.resolved) adds what they mean in
-    one cluster.
+    one cluster. Fields with `compare=False` do not make two shapes different: they have no effect on the
+    search, or only by the fields that `ResolvedShape` adds.
     """
 
     requests: Resources = field(default_factory=dict)

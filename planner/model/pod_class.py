@@ -36,7 +36,7 @@ class PodClass:
     anti_affinity_with: tuple[tuple[int, str], ...] = ()
     """Pairs (level, PodSet): in a domain of the level, no pod of this class with a pod of that PodSet."""
     anti_affinity_over: tuple[tuple[str, str], ...] = ()
-    """Pairs (label key, PodSet): the same in domains of labels that are no level."""
+    """Pairs (label key, PodSet): as `anti_affinity_with`, for labels that are no level."""
     co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Pairs (label key, PodSets): all pods of these PodSets are in one domain of the label."""
     co_located_at: tuple[tuple[int, tuple[str, ...]], ...] = ()
@@ -58,7 +58,7 @@ PodClasses = tuple[PodClass, ...]
 _FIELDS_TO_MATCH = attrgetter(
     *(field.name for field in fields(PodClass) if field.name not in ("parts", "names", "count"))
 )
-"""Returns all fields of a class except its PodSets and counts; equal classes differ in these only."""
+"""Returns all fields of a class except its PodSets and its count; classes that differ only in these merge."""
 
 
 def separated(first: PodClass, second: PodClass) -> set[int]:

@@ -20,6 +20,7 @@ WHOLE_FROM = 0.5
 
 
 OnUnavailable = Literal["queue", "reject", "admit"]
+"""What happens to a gang that does not fit now (annotation `bayplan.dev/on-unavailable`)."""
 
 
 FabricStrategy = Literal["", "consolidated", "distributed", "balanced"]

@@ -16,6 +16,7 @@ WEIGHTS = {
     "domainUtilization": 0.2,
     "historicalPerformance": 0.1,
 }
+"""The default weights of the four scores of nod-ai's scheduler (see planner/leafspine/rules.py)."""
 
 
 @dataclass(frozen=True, slots=True)

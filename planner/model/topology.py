@@ -17,7 +17,8 @@ HOSTNAME = "kubernetes.io/hostname"
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 FAILURE_DOMAINS = (ZONE, REGION)
-"""Levels as wide as a site. One of them is the level above the host only if no rack labels are known."""
+"""Levels that are as wide as a site, so no gang holds such a domain whole unless it requires a level. One of
+them is the level directly above the host only if no rack labels are known."""
 
 
 NVLINK_KEYS = (
@@ -63,11 +64,11 @@ class Topology:
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Label keys of levels by alias (KAI's `alias`)."""
     hostless: bool = False
-    """Whether the object leaves the hostname out, so that a scheduler that reads it has no host level."""
+    """Whether the Topology object leaves the hostname out: schedulers that read it have no host level."""
     oversubscription: Mapping[str, float] = field(default_factory=dict)
     """By level: the bandwidth of the nodes in a domain, divided by that of the domain's links to others."""
     adapter_gbps: float = 0.0
-    """The bandwidth of each GPU's network adapter in Gb/s; 0 if the object does not state it."""
+    """The bandwidth of each GPU's network adapter in Gb/s; 0 if the Topology object does not state it."""
 
     @property
     def title(self) -> str:

@@ -125,7 +125,7 @@ def _distinct(nodes: Iterable[Node], keys: list[str]) -> tuple[tuple[Node, int],
 
 
 def _keys(shape: PodShape) -> frozenset[str]:
-    """Returns the labels by which this pod can distinguish nodes of one kind."""
+    """Returns the keys of the labels that this pod's node selector and affinity read."""
     required = (requirement.key for term in shape.affinity for requirement in term)
     return frozenset((*shape.node_selector, *required))
 

@@ -57,7 +57,7 @@ def max_pods(
 
 def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedShape) -> bool:
     """Reports whether the pod takes devices that claims use too: by claims of its own, or as GPUs of a device
-    plugin that offers the same GPUs.
+    plugin that offers the same GPUs, while other claims wait for devices on the node.
     """
     if shape.claim_specs or shape.extended_claims:
         return True

@@ -234,6 +234,9 @@ class _ClaimReader:
         return look(last_choice, source)
 
     def _counted(self, request: ClaimRequest, source: str) -> None:
+        """Adds the amounts and the node requirement for a request, or a warning if its devices cannot be
+        counted. Raises `Refusal` if no node has them.
+        """
         if request.admin_access or request.device_class == CHANNEL_CLASS:
             return
         want = self._devices.device_request(request)
@@ -255,6 +258,9 @@ class _ClaimReader:
             self._need(request, pools, count, kinds, source)
 
     def _count(self, request: ClaimRequest, totals: list[int], source: str) -> int:
+        """Returns the number of devices of a request. If it asks for all devices of a node and nodes have
+        different numbers (`totals`), adds a warning and returns 0.
+        """
         if request.count != UNKNOWN:
             return request.count
         if len(set(totals)) == 1:

@@ -69,7 +69,7 @@ def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
 def nvlink_exclusions(
     group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]
 ) -> tuple[NodeExclusion, ...]:
-    """Returns the exclusion of nodes whose NVLink domains are too small for the PodSet, if any.
+    """Returns the exclusion of nodes whose NVLink domains are too small for the PodSet; () if it needs none.
 
     `resolved`: maps each of `NVLINK_WORDS` to its level key in the topology.
     """

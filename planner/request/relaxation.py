@@ -37,6 +37,7 @@ def relaxations(request: TopologyRequest) -> list[tuple[PodClass, ...]]:
         return [merged(request.kinds)]
     pairs = [(kind.required, kind.preferred) for kind in request.kinds]
     each_alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MAX_ALONE
+    # For each class, the index of the class with which it is relaxed: its own, or the first of equal levels.
     leaders = list(range(len(pairs))) if each_alone else [pairs.index(pair) for pair in pairs]
     ladders = {leader: _ladder(*pairs[leader]) for leader in leaders}
     steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))

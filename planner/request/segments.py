@@ -45,8 +45,9 @@ def segmented(group: PodGroup, kinds: list[PodClass]) -> list[PodClass]:
 def _pieces(kind: PodClass, leader: PodClass | None) -> Iterator[PodClass]:
     """Yields the classes of one PodSet's segments: the first segment, the other full ones, a short one.
 
-    The first segment includes the leader if the leader's pod has the same shape. A leader of another shape is
-    constrained only by the level of the gang, because all pods of a class have the same shape.
+    The first segment includes the leader if the leader's pod has the same shape. A leader of another shape
+    cannot be in the class of a segment, because all pods of a class have one shape: only the level of the
+    gang constrains it.
     """
     ((name, count),) = kind.parts
     size = kind.slice_size

@@ -19,7 +19,8 @@ class Count:
 
     `unusable`: nodes that are cordoned or not ready. `free`: GPUs that another gang could get now, on usable
     nodes that are not held whole. `pristine`: nothing runs in the domain and no gang holds a part of it.
-    `holders`: the gangs that hold or use a part of it. `domains`: the counts of the domains directly inside.
+    `holders`: the gangs that hold or use a part of the domain. `domains`: the counts of the domains directly
+    inside.
     """
 
     level: str

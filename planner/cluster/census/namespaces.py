@@ -205,6 +205,7 @@ def _by_kind_after(
             by_kind[number] = Counter(former.by_kind.get(number, {}))
         by_kind[number].subtract(_of_namespaces(former.by_node.get(name, {})))
         by_kind[number].update(_of_namespaces(gpus or {}))
+    # `+` drops the namespaces without GPUs.
     return {**former.by_kind, **{number: +namespaces for number, namespaces in by_kind.items()}}
 
 

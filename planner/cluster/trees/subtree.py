@@ -74,8 +74,8 @@ class Subtree:
         return branch
 
     def leaves_at(self, indexes: Iterable[int]) -> Iterator[Subtree]:
-        """Yields the hosts with these indexes. It descends from the root only if a host has another parent
-        than the previous one.
+        """Yields the hosts with these indexes. Descends from this branch only if a host has another parent
+        than the previous host.
         """
         parent, start = self, self.size
         for index in indexes:

@@ -101,7 +101,9 @@ class NodeUsage:
         return taken, gpus, available_devices
 
     def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """Returns the node's devices from ResourceSlices, and `promised` plus its unavailable devices."""
+        """Returns the node's devices from ResourceSlices, and the promised amounts in the form in which
+        `Devices.available_now` returns them.
+        """
         if (
             not self._pods.on(node.name)
             and not self._holds.on(node.name)

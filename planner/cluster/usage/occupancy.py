@@ -222,9 +222,9 @@ class Holds:
         return {domain: gangs or None for domain, gangs in domains.items()}
 
     def over(self, node: str, domains: Iterable[Held]) -> Holds:
-        """Returns the index after a node was added, removed or moved; `domains` are those that it is in now.
+        """Returns the index after a node was added, removed or moved. `domains`: all domains of the node now.
 
-        A gang that holds one of them whole also holds the node.
+        A gang that holds one of these domains whole also holds the node.
         """
         former_gangs = {reservation.gang for reservation, _ in self.on(node)}
         gangs = {reservation.gang for reservation, _ in self.on(node) if node in reservation.touched}
@@ -236,7 +236,7 @@ class Holds:
         return replace(self, by_node=self.by_node.changed(node, holds or None))
 
     def on(self, node: str) -> tuple[Hold, ...]:
-        """Returns the reservations that hold or use a node, each with the amounts that it uses there."""
+        """Returns the reservations that hold or use a node, each with what its gang uses there."""
         return self.by_node.get(node, ()) or ()
 
 
