@@ -190,7 +190,7 @@ def own_parameters(objects: Iterable[Json], namespace: str = NAMESPACE) -> Json 
 class _RequestParams:
     """Parameter objects of two sources: of two objects with the same name, that of `first` counts.
 
-    `own`: the ConfigMap `bayplan-parameters` in force for the request; those of the sources are ignored.
+    `own`: the ConfigMap `bayplan-parameters` in force for the request; ones in the sources are ignored.
     """
 
     own: Json | None

@@ -38,9 +38,9 @@ _COMPLETION_MODE: Mapping[str, Path] = {
 def without_foreign_plan(obj: Json, old: Json | None, templates: tuple[Template, ...]) -> Json:
     """Returns an object for which no plan was made, without the keys `OWN` in these templates.
 
-    `old`: the object before an update. A key that its template has keeps its value there, which admission
-    wrote: an update that changes only an image leaves the gangs and their plan as they are, and a rollback
-    may bring back the keys of an older plan.
+    `old`: the object before an update. A key that a template has in `old` gets its value from there, because
+    admission wrote that: an update that changes only an image leaves the gangs and their plan as they are,
+    and a rollback may bring back the keys of an older plan.
     """
     paths = former_paths(old, templates) if old is not None and templates else {}
 
@@ -83,6 +83,7 @@ def _with_entries(
             if not template.path or not isinstance(entries, Mapping):
                 continue
             values = {key: entry(template, key, value) for key, value in entries.items()}
+            # An entry that was null before is not removed.
             kept = {key: value for key, value in values.items() if value is not None or entries[key] is None}
             if kept != entries:
                 obj = replaced(obj, path, kept)

@@ -140,9 +140,9 @@ def needs_plan(
 ) -> bool:
     """Returns whether the gangs of an object are to be planned. `before`: the workload before an update.
 
-    After an update that changes no template, they are planned if the object had a plan (a gang that is scaled
-    up needs more room), or if the update makes it create pods (`begins`). Pods that run since before Bayplan
-    was installed have their nodes without a plan.
+    After an update that changes no template, the gangs are planned if the object had a plan (a gang that is
+    scaled up needs more room), or if the update makes it create pods (`begins`). Otherwise its pods may run
+    since before Bayplan was installed: they have nodes already and need no plan.
     """
     if request.operation != "UPDATE" or changeable.templates:
         return True
@@ -200,4 +200,5 @@ def _around(template: Template, changed: tuple[Template, ...]) -> Path:
 
 
 def _pointer(path: Path) -> str:
+    """Returns the path as a JSON pointer, with a final slash so that it is a prefix of whole names only."""
     return "".join(f"/{step}" for step in path) + "/"

@@ -69,7 +69,7 @@ def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[dict[s
     shared = min(len(old), len(new))
     for offset in range(shared):
         yield from _differences(old[offset], new[offset], f"{path}/{front + offset}")
-    for offset in range(len(old) - 1, shared - 1, -1):
+    for offset in range(len(old) - 1, shared - 1, -1):  # from the back, so that earlier indexes stay valid
         yield {"op": "remove", "path": f"{path}/{front + offset}"}
     for offset in range(shared, len(new)):
         yield {"op": "add", "path": f"{path}/{front + offset}", "value": new[offset]}

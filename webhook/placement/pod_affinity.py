@@ -114,6 +114,7 @@ def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[s
     after = [_stripped(term, written) for term in former]
     if after == former:
         return dict(affinity)
+    # Terms are ORed: if one is empty now, the pod required nothing before the plan added to it.
     if all(any(term.get(kind) for kind in KINDS_OF_MATCH) for term in after):
         node[REQUIRED] = {**node[REQUIRED], "nodeSelectorTerms": after}
     else:

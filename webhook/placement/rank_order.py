@@ -1,7 +1,7 @@
 """Assigns the ranks of a PodSet to nodes, so that neighbouring ranks are neighbours in the topology.
 
-Rank r is the pod with completion index r of an Indexed Job, or whose name ends in `-r`. A placement lists its
-nodes in the order of the tree, so ranks fill one domain before they continue in the next.
+Rank r is the pod with completion index r of an Indexed Job, or else the pod whose name ends in `-r`. A
+placement lists its nodes in the order of the tree, so ranks fill one domain before they continue in the next.
 """
 
 from __future__ import annotations

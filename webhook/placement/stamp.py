@@ -42,7 +42,8 @@ EVICTION = "eviction"
 
 
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
-"""Kinds whose templates say that their pods are one gang: their owner's kind alone does not tell."""
+"""Kinds in whose templates admission writes the name of the gang, if their pods are one gang: the kind of a
+pod's owner alone does not tell whether they are."""
 
 
 SCALED = ONE_GANG | {"LeaderWorkerSet"}
@@ -94,8 +95,8 @@ def annotate(
 def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
     """Returns the object with its gang's name written into its templates, if it has no replicas yet.
 
-    When it is scaled later, admission sees only its pods. By this name it knows that they start together, and
-    they wait for each other at the gate."""
+    When the object is scaled later, admission sees only its pods. By this name admission knows that the pods
+    start together, and lets them wait for each other at the gate."""
     asks = workload.asks or workload.claims or any(asks_for_gpus(part.shape) for part in workload.left)
     if workload.gangs or workload.skip or not (workload.holds and workload.kind in SCALED and asks):
         return obj

@@ -171,7 +171,7 @@ class Webhook:
             if request.method == "GET":
                 with self.connections.answering(request.protocol):
                     answer = await guarded(request, handler)
-            else:  # a call counts once its body is complete
+            else:  # `_handler` marks the connection of a call as busy once the call's body is complete
                 answer = await guarded(request, handler)
             if self.stopping:  # so that the caller opens a connection to another replica for its next call
                 answer.force_close()

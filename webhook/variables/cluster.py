@@ -143,6 +143,7 @@ def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, obj
     """Returns the entries of `largestFree` for one topology, by level key.
 
     `free`: the free amounts of each node, by name."""
+    # Sums over the first n nodes of the tree. A domain is a range of nodes, so its sum is a difference.
     free_sums = [0]
     empty = [0]
     for node in tree.nodes:

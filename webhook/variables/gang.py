@@ -14,6 +14,7 @@ from webhook.workloads import Template, Workload
 from webhook.workloads.templates import pod_specs, value_at
 
 _OBJECT = Template((), "", 0, ("metadata",), ("spec",))
+"""The object itself in the form of a template, to read its labels like those of its templates."""
 
 
 _NOTHING: Mapping[str, Any] = {}

@@ -8,7 +8,7 @@ permissions).
 
 - `pool`: `Pool.decide` has the arguments of `decide`; chooses the worker, and replaces lost ones
 - `process`: one worker as the serving process sees it: forked, asked, killed
-- `conversation`: what that thread sends with a job, and its answers to questions
+- `conversation`: what the waiting thread sends with a job, and its answers to questions
 - `child`: the code that a worker runs
 - `worker_environment`: the environment of a decision in a worker
 - `messages`: the messages; `link`: how they are sent; `sequences`: differences of long lists

@@ -5,9 +5,9 @@ waits. If that worker cannot make it (there is no worker yet, or policies or top
 serving process decides itself and then forks a new worker, which shares the results in its caches. A server
 that rarely has concurrent calls therefore has one worker.
 
-A worker that was killed or has ended is replaced, and a new one makes its decision again. If that one is lost
-too, the call is refused with a message. The serving process never makes such a decision: it might be killed
-by it as well, for example for its memory.
+A worker that was killed or has ended is replaced, and a new one makes its decision again. If the new one is
+lost too, the call is refused with a message. The serving process never makes such a decision itself, because
+it might be killed as well, for example for the memory that the decision takes.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class Pool:
         """Returns the decision as `decide` makes it, and the core seconds that a worker took for it (0 if
         this process decided). Raises `WorkerFault` if `decide` raised an unexpected error in the worker.
         """
+        # `break` leaves the decision to this process, at the end.
         for attempt in range(ATTEMPTS):
             with self._slot(environment) as slot:
                 if slot is None:  # the call's time was over before a worker was idle
@@ -111,6 +112,7 @@ class Pool:
                         "a worker did not end its decision on %s, and was killed",
                         request.label or request.kind.kind,
                     )
+                    # This process must not take as long: it refuses the request at the first check.
                     environment = replace(environment, late=lambda: True)
                     break
                 except (PicklingError, RecursionError):  # nested too deeply to be sent

@@ -37,9 +37,9 @@ LOOK_SECONDS = 0.02
 """Seconds between two checks of the waiting thread whether its call is over."""
 
 GRACE_SECONDS = 0.4
-"""Seconds that a worker has to end a decision whose call is over, before it is killed. A decision checks this
-every few milliseconds. It is less than the time that is reserved for the answer, half a second of four
-(`service.ANSWER_SHARE`).
+"""Seconds that a worker has to end a decision whose call is over, before it is killed. A decision checks
+every few milliseconds whether its call is over. The grace is shorter than the time that is reserved for the
+answer, half a second of four (`service.ANSWER_SHARE`).
 """
 
 MOST_CHANGES = 2000
@@ -50,15 +50,15 @@ new worker has 16 MB of its own, and 58 MB after 3,000 changes; a fork takes 30 
 
 
 class Overdue(Exception):  # noqa: N818 - an outcome, not a fault
-    """The worker did not end a decision whose call was over within `GRACE_SECONDS`."""
+    """The worker did not end its decision within `GRACE_SECONDS` after the call was over."""
 
 
 @dataclass(slots=True)
 class WorkerProcess:
     """A worker process, and the data that it has. Used by one thread at a time.
 
-    `policies`: the policies at its fork; `snapshot`: the cluster of its last decision; `changes`: the changed
-    records since its fork.
+    `policies`: the policies at its fork; `snapshot`: the cluster of its last decision; `changes`: the number
+    of records of the snapshot that have changed since its fork.
     """
 
     pid: int
@@ -157,11 +157,12 @@ def _live(child: Child) -> NoReturn:
     """Runs the worker in the forked process, and exits. Never returns to the code of the serving process."""
     status = 1
     try:
+        # Otherwise a signal to the worker would wake the event loop of the serving process.
         signal.set_wakeup_fd(-1)
         # The serving process ends its workers itself, by SIGKILL after its calls have ended.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
-        gc.freeze()
+        gc.freeze()  # a collection would write to inherited objects, so that their memory is no longer shared
         _close_all_but(child.link.fileno())
         child.run()
         status = 0
