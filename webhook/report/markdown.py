@@ -44,6 +44,7 @@ def write(report: Report, out: TextIO) -> None:
     summary: list[str] = []
     if report.results:
         summary = ["<details>", "<summary>By policy</summary>", "", *_by_policy(report), "", "</details>", ""]
+    # 2,000 characters are enough for the tables of figures.
     room = LARGEST - _size((*lines, *summary)) - _FRAME - 2_000 * bool(report.courses)
     findings = [row for entry in objects for row in _rows(entry)]
     if findings:

@@ -99,6 +99,7 @@ def _row(move: Relocation) -> tuple[str, ...]:
 
 
 def _is_free(count: Count) -> bool:
+    """Reports whether a domain is unused and wholly usable. Unnamed domains (without labels) do not count."""
     return count.pristine and not count.unusable and all(count.path)
 
 

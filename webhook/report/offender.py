@@ -25,8 +25,8 @@ def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str
     """Returns the dotted path of the field in `obj` that the planner's refusal of `group` is about, "" if
     unknown.
 
-    `reason`: the refusal's CamelCase token. `message`: its text. If it names several fields, which
-    contradict each other, returns the last of them.
+    `reason`: the refusal's CamelCase token. `message`: its text. If the text names several fields, because
+    they contradict each other, returns the last of them.
     """
     named_fields = [field for field, _, _ in group.origins if field in message]
     if named_fields:

@@ -3,7 +3,7 @@
 - `reading`: the snapshot and the environment of a cluster, read once for a command
 - `watched`: both, read again when a file changes, for `bayplan serve`
 - `world`: the gangs of the cluster, as the controller would see them
-- `file_source`: the pictures of the cluster for the live page, after manifests are applied to it
+- `file_source`: what the live page shows of the cluster after manifests are applied to it
 
 Begin with `reading`.
 """

@@ -1,5 +1,5 @@
-"""Makes pictures (`webhook.ui.picture`) of a cluster in files for the live page, after manifests are
-applied to the cluster. There is a new picture when a file changes.
+"""Makes pictures of a cluster in files with manifests applied to it. A picture is all that the live page
+shows (`webhook.ui.picture`). There is a new picture when a file changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOK_SECONDS = 1.0
 @dataclass(frozen=True, slots=True)
 class Applied:
     """The result of applying manifests: the plans of their gangs, the counts of policies' results, and the
-    decisions to list. `revision`: the revision of the policies.
+    decisions that the page lists. `revision`: the revision of the policies.
     """
 
     plans: tuple[GangPlan, ...] = ()
@@ -52,7 +52,7 @@ Raises `InputError` for unreadable manifests.
 class FileSource:
     """Makes pictures of the cluster in the files at `clusters`.
 
-    `apply`: applies the manifests to it. `manifests`: their paths, which are watched for changes.
+    `apply`: applies the manifests to the cluster. `manifests`: their paths, which are watched for changes.
     `settings`: those in force if the files set none.
     """
 
@@ -64,7 +64,7 @@ class FileSource:
     _decisions: dict[str, DecisionEntry] = field(default_factory=dict)
 
     async def pictures(self) -> AsyncGenerator[Picture]:
-        """Yields a picture at once, and one after each change of a file. After an invalid change, it is
+        """Yields a picture at once, and one after each change of a file. After an invalid change, yields
         the last valid picture again, with the error as its health.
 
         Raises `InputError` if the files cannot be read at the start.

@@ -1,4 +1,4 @@
-"""Makes the controller's `World` from cluster files. Pure.
+"""Makes the controller's `World` (the state from which it derives its actions) from cluster files. Pure.
 
 Gangs are read from the objects in the files by the same rules by which the controller reads them from
 watches.

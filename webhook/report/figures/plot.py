@@ -22,6 +22,7 @@ WIDTH, HEIGHT, LEFT, TOP = 960, 1470, 70, 60
 
 
 PANEL = 180
+"""The height of a panel."""
 
 
 _SMOOTH = 9

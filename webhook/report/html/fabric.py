@@ -46,7 +46,7 @@ def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
 
 
 def racks(rows: Iterable[MapRow], gangs: Iterable[str]) -> str:
-    """Returns the racks of an object, in which discs mark the nodes of `gangs`; "" if there are none."""
+    """Returns the racks that an object's `gangs` use, with discs on their nodes; "" if there are none."""
     own = frozenset(gangs)
     drawn = "".join(_own_row(row, own) for row in rows)
     return f"<div>\n{drawn}</div>\n" if drawn else ""
