@@ -13,8 +13,9 @@ PCIe roots, and for two claims "one GPU and one NIC with the same pcieRoot":
    must be allocated together: here one group of two parts, a GPU of {g0, g1} and a NIC of {n0, n1}, tied by
    pcieRoot. Requests that no constraint ties become groups of one device each. A claim with alternatives
    (`firstAvailable`) becomes several demands, one of which must be met. The two claims need 2 × that group.
-2. The node's devices are divided into *partitions* that share neither counters nor values of a tied
-   attribute: {g0, n0} and {g1, n1}. Allocating devices of one partition does not affect another.
+2. The node's devices are divided into *partitions* that share neither counters (amounts that several
+   devices use) nor values of a tied attribute: {g0, n0} and {g1, n1}. Allocating devices of one partition
+   does not affect another.
 3. `demand_fit.py` subtracts the numbers of groups that each partition can hold, until nothing of the demand
    is left: 2 - 1 - 1 = 0, so both claims fit.
 
@@ -287,8 +288,8 @@ def _device_count(demand: Demand) -> int:
 def _undominated_demands(demands: Sequence[Demand]) -> tuple[Demand, ...]:
     """Returns the demands without those that another demand makes superfluous.
 
-    Demands for one device are merged into one demand for any of their devices. Demands for several devices,
-    all of which that demand accepts, are superfluous.
+    Demands for one device are merged into one demand for any of their devices. A demand for several devices
+    is superfluous if the merged demand accepts each of them.
     """
     if () in demands:
         return ((),)  # an alternative that takes no device is better than all others

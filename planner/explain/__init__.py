@@ -13,7 +13,7 @@ Words:
 - *cause*: the text for why a node does not take a pod, for example "cordoned" or "insufficient cpu"
 - *shortfall*: the PodSets that have no placement, and the failed search
 - *change*: a changed request that was not yet searched; *alternative*: one that the search admits
-- *occupied*: a search in the cluster as it is; otherwise as if it had no pods and reservations
+- *occupied*: whether a search is in the cluster as it is, or as if it had no pods and reservations
 - *raised*: an amount that a policy increased above what the pod's author stated
 
 Begin with `diagnosis`.

@@ -32,7 +32,7 @@ already used up to the whole budget of the plan.
 
 
 _MAX_RELEASED = 16
-"""Maximum number of other gangs whose end is tried, smallest first: each costs a search."""
+"""Maximum number of other gangs whose end is tried, those on fewest nodes first: each costs a search."""
 
 
 _MAX_SAID = 2

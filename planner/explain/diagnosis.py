@@ -189,7 +189,7 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
     even alone. If there is none, it is the whole gang.
     """
     gang, space = problem.gang, search_space(problem.snapshot, result.tree, occupied=problem.occupied)
-    for kind in relaxations(result.request)[-1]:
+    for kind in relaxations(result.request)[-1]:  # the pod classes with their required levels only
         if kind.required <= result.request.required:
             continue
         request = replace(result.request, required=kind.required, kinds=(replace(kind, required=ROOT),))

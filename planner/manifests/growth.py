@@ -73,6 +73,7 @@ def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
     for index, entry in enumerate(maps(inner.get("requirements"), spec_place.below("requirements"))):
         key = text(entry.get("key"), spec_place.below(f"requirements[{index}].key"))
         values = strings(entry.get("values"), spec_place.below(f"requirements[{index}].values"))
+        # Other operators than In are not evaluated: () stands for any value.
         choices[key] = values if entry.get("operator") == "In" else ()
     stated = quantity.amounts(spec.get("limits"), where.at_path("spec.limits"), up=False)
     used = quantity.amounts(status.get("resources"), where.at_path("status.resources"), up=True)

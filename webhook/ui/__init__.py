@@ -1,6 +1,6 @@
 """The live page of `bayplan ui`: racks, queue, gangs, decisions, policies and health. It changes nothing.
 
-A *picture* is the state of the cluster at one moment, and a *document* is the same as JSON, in sections
+A *picture* is the state of the cluster at one moment, and a *document* is a picture as JSON, in sections
 such as `racks` and `gangs`. A *viewer* is an open page, with the token of its user. The *standing* of a
 gang is its state: whether it waits, and for what, or where it has its place.
 

@@ -1,7 +1,7 @@
 """Reads Bayplan's decisions in a cluster, from Events of the controller and Reports of the replicas.
 
-Both classes are handlers of a `Reflector`, which lists and watches the objects. They ignore objects of an
-unexpected form, because other users may write Events and Reports too.
+Both classes are handlers of a `Reflector` (`webhook.kube.api`), which lists and watches the objects. They
+ignore objects of an unexpected form, because other users may write Events and Reports too.
 """
 
 from __future__ import annotations

@@ -67,8 +67,9 @@ def changes(before: Document, after: Document) -> dict[str, dict[str, Entry | No
 
 
 def _racks(fabrics: tuple[FabricMap, ...], snapshot: Snapshot) -> Iterator[tuple[str, Entry]]:
-    """Yields key and entry of each row of the maps. The topology itself is an additional row, with depth
-    -1, before those of its domains.
+    """Yields key and entry of each row of the maps; a row is a domain of any level, not only a rack.
+
+    The topology itself is an additional row, with depth -1, before those of its domains.
     """
     for fabric in fabrics:
         whole = MapRow(fabric.title, -1, fabric.count)

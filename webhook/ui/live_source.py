@@ -57,7 +57,7 @@ class LiveSource:
                     standing,
                     runtime.api.host,
                     (*events.newest(), *reports.newest()),
-                    tuple(reports.policies()) or self._summary.policies,
+                    tuple(reports.policies()) or self._summary.policies,  # of the replicas, without Reports
                     tuple(sorted({*reports.revisions(), *self._summary.revisions})),
                     (*self._watching(standing, logs), *self._replicas, *self._summary.health),
                 )

@@ -30,7 +30,7 @@ def _standing(gang: GangStanding) -> tuple[str, str]:
     """Returns the reason that an Event of the controller has for the gang's state, and a message."""
     if gang.state == "waiting":
         return "Queued", f"waits for: {gang.waits_for(wide=True)}"
-    if gang.state == "stuck":
+    if gang.state == "stuck":  # it lost its place, and there is no other
         return "Replanned", gang.waits_for(wide=True)
     place = f" in {holding(gang.reservation)}" if gang.reservation is not None else ""
     if gang.state == "admitted":

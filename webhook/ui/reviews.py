@@ -79,6 +79,7 @@ class ReviewGate:
         """
         if not token or len(token) > LONGEST or not token.isascii() or not token.isprintable():
             raise NotAuthenticatedError("give the token of an account of this cluster")
+        # The cache has digests as keys, so that it keeps no tokens.
         viewer = self._viewer(hashlib.sha256(token.encode()).hexdigest())
         async with viewer.asking:
             if viewer.refused:

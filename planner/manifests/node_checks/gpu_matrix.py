@@ -36,8 +36,8 @@ class GpuMatrix:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Returns the labels that describe these GPUs to the planner, without those that equal its
-        defaults.
+        """Returns the labels that describe these GPUs to the planner, without those whose value the planner
+        assumes if the label is missing.
         """
         joined = self.gpus > 1 and self.domains == (self.gpus,)
         result = {INTERCONNECT_LABEL: "nvswitch" if joined else "pcie"}
@@ -52,6 +52,7 @@ class GpuMatrix:
 def read_matrix(text: str, where: Where) -> GpuMatrix:
     """Returns the matrix in the output. Raises `InputError` if the text does not contain one."""
     lines = [_ESCAPE.sub("", line) for line in text.splitlines()]
+    # The header, unlike the row of GPU0, has no X (a GPU in relation to itself).
     head = next((line for line in lines if re.match(r"\s*GPU0\b", line) and "X" not in line.split()), "")
     columns = [column.strip() for column in head.split("\t") if column.strip()]
     names = [column for column in columns if _GPU.match(column)]

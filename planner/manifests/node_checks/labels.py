@@ -61,7 +61,8 @@ def _claimed(snapshot: Snapshot, node: Node) -> bool:
 def _levels(snapshot: Snapshot) -> Iterator[NodeFinding]:
     """Checks each level of each topology, except the host."""
     names = {topology.name: set(_names(snapshot, topology)) for topology in snapshot.topologies}
-    strays = set(snapshot.nodes).difference(*names.values())  # nodes of a topology that is defined by labels
+    # Nodes in no topology: they may lack a label of a topology that has no node selector.
+    strays = set(snapshot.nodes).difference(*names.values())
     for topology in snapshot.topologies:
         mine = names[topology.name] if topology.node_selector else names[topology.name] | strays
         members = [node for name, node in snapshot.nodes.items() if name in mine and _has_gpus(node)]
@@ -116,6 +117,7 @@ def _torn_cliques(level: str, members: list[Node]) -> Iterator[NodeFinding]:
             node.labels[level] for node in members
             if node.labels.get(CLIQUE_LABEL) == clique and node.labels.get(level)
         )  # fmt: skip
+        # If no two nodes of the clique agree (count 1), each of them may be the wrong one.
         usual, count = places.most_common(1)[0]
         for node in members:
             value = node.labels.get(level, "")

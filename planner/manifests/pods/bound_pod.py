@@ -67,8 +67,9 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 
 
 def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
-    """Returns the id of the pod's reservation and that of the place which Kueue assigned to its Workload,
-    joined by a comma; "" for neither.
+    """Returns the ids of the reservations that may account for the pod, joined by a comma; "" for none.
+
+    These are the one in the pod's annotation, and the one for the nodes that Kueue assigned to its Workload.
     """
     own, workload = annotations.get(RESERVATION_KEY, ""), annotations.get(KUEUE_WORKLOAD, "")
     if not workload or not any(map(_KUEUE_TOPOLOGY.fullmatch, annotations)):
@@ -79,7 +80,7 @@ def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
 def _anti_affinity(
     spec: Mapping[str, object], labels: Mapping[str, str], where: Where
 ) -> tuple[PodTerm, ...]:
-    """Returns a bound pod's anti-affinity terms. Its affinity only matters when the pod is placed."""
+    """Returns a bound pod's anti-affinity terms; affinity terms matter only until the pod is bound."""
     affinity = mapping(spec.get("affinity"), where.at_path("spec.affinity"))
     if not affinity.get("podAntiAffinity"):
         return ()

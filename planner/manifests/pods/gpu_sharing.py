@@ -80,7 +80,8 @@ def shared_by(
 ) -> tuple[str, ...]:
     """Returns the GPU groups of a bound pod that shares GPUs, or that reserves one for sharing.
 
-    Adds the share to the pod's `requests`; the GPU of a reserving pod is replaced there by `MARKER`.
+    Adds the share to the pod's `requests`. In those of a reserving pod, replaces the GPU by the resource
+    `MARKER`: the pods that share the GPU account for it. A pod that requests whole GPUs shares none.
     Annotations that KAI would have refused are ignored: other programs may have written them.
     """
     groups = groups_of(labels)

@@ -4,8 +4,8 @@ Effective request by the kubelet's rule: per resource max(sum of the containers 
 init containers of (that container and the sidecars started before it)), plus the pod's overhead. A limit
 without a request sets the request. For cpu, memory and huge pages, `spec.resources.requests` (pod level)
 replaces that sum; a limit there sets the request if no container requests the resource (KEP-2837). The API
-server does not allow device requests at pod level or in ephemeral containers. A template of another kind may
-still contain them; they are counted, so that no request goes unnoticed.
+server does not allow device requests at pod level or in ephemeral containers, but does not check this in the
+pod templates of custom resources. Such requests are counted, so that none goes unnoticed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def remembered_shape(
     """Returns the shape of a pod as `shape_of` does, from its cache; None if the pod is malformed or too
     large for the cache.
 
-    For callers with hundreds of pods, for which the location of each costs as much as the cached shape.
+    For callers with hundreds of pods: making the `where` of a pod takes as long as finding its shape here.
     """
     content = _content(pod_spec, labels, annotations)
     if content is None:
@@ -97,8 +97,9 @@ def remembered_shape(
 def _content(spec: object, labels: Mapping[str, str], notes: Mapping[str, object]) -> bytes | None:
     """Returns the part of the spec that determines the shape, as a cache key; None if it is not cached.
 
-    Labels that nothing in the spec selects are left out. The key is the same for all pods of a controller,
-    for a pod before and after most policies, and for templates that differ only in what they run.
+    The labels are left out if nothing in the spec selects pods by label. The key is the same for all pods of
+    a controller, for a pod before and after most policies, and for templates that differ only in what they
+    run.
     """
     if not isinstance(spec, dict):
         return None

@@ -18,7 +18,7 @@ from planner.model.labels import Requirement, Term
 from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
 
 _NO_PODS = (Requirement("", "In"),)
-"""A selector that matches no pod: what a term without a labelSelector has."""
+"""A selector that matches no pod (`In` without values): what a term without a labelSelector has."""
 
 
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
@@ -33,6 +33,7 @@ def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: W
         entries = maps(part.get("requiredDuringSchedulingIgnoredDuringExecution"), place)
         for index, entry in enumerate(entries):
             term = _term(entry, labels, place.below(f"[{index}]"), attracts=attracts)
+            # Anti-affinity to no pod has no effect, but affinity to no pod cannot be met.
             if attracts or term.selector != _NO_PODS:
                 result.append(term)
     return tuple(result)
@@ -117,6 +118,7 @@ def _namespaces(entry: Mapping[str, object], place: Where) -> tuple[tuple[str, .
         return spaces, None
     selector = mapping(entry.get("namespaceSelector"), place.below("namespaceSelector"))
     wanted = selector_from(selector, place.below("namespaceSelector"))
+    # A selector that only lists namespaces by name is the same as `namespaces`.
     if len(wanted) == 1 and (wanted[0].key, wanted[0].operator) == (NAMESPACE_NAME_LABEL, "In"):
         return (*spaces, *wanted[0].values), None
     return spaces, wanted

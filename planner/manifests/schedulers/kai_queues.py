@@ -1,8 +1,8 @@
-"""How much a KAI queue may use: its own limit and quota, or the lowest of the queues above it.
+"""How much a KAI queue may use: the lowest limit and the lowest quota of the queue and all queues above it.
 
 KAI never starts a gang that requests more GPUs than the limit, nor a non-preemptible gang that requests more
 of any resource than the quota (KAI-Scheduler d5bc503a, proportion/capacity_policy/). Only the conditions of
-the PodGroup report it. An amount of -1 means no bound; a missing quota is 0.
+the PodGroup say why such a gang does not start. An amount of -1 means no bound; a missing quota is 0.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ Witnesses = Iterable[tuple[str, tuple[str, ...]]]
 class SchedulingSystem:
     """One system. `name`: its usual schedulerName (for Kueue its own name). `kinds`: API group and kind, with
     the plural of its CustomResourceDefinition. `images`: suffixes of the image repository of its scheduler.
-    `apps`: values of the labels `app` and `app.kubernetes.io/name` of its scheduler. `on`: the system on top
-    of which this one is installed; it has that system's kinds and replaces its scheduler.
+    `apps`: values of the labels `app` and `app.kubernetes.io/name` of its scheduler. `on`: the system
+    that can be installed on top of this one; it contains this system's kinds and replaces its scheduler.
     """
 
     name: str
@@ -156,6 +156,7 @@ def _run_by(container: Mapping[str, object]) -> Iterator[str]:
         words = [str(word) for word in words] if isinstance(words, list) else []
         for word, following in pairwise([*words, ""]):
             name = following if word == _FLAG else word.removeprefix(f"{_FLAG}=")
+            # `name` equals `word` for another flag that begins with the same text.
             if word.startswith(_FLAG) and name not in (word, "", DEFAULT_SCHEDULER):
                 yield name
 

@@ -139,3 +139,4 @@ def _custom_levels(carried: Counter[str]) -> list[str]:
 
 
 NODE_POOL = "kai.scheduler/node-pool"
+"""KAI's label for the node pool of a node."""

@@ -75,7 +75,8 @@ def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
 def _groups(nodes: Iterable[Node]) -> list[tuple[str, list[Node]]]:
     """Returns the nodes by source and level keys, the largest group first.
 
-    Nodes whose keys are a subset of another group's keys are added to that group.
+    Nodes whose keys are a subset of another group's keys are added to that group: they lack some labels. If
+    there are several such groups, they are added to the largest.
     """
     by_keys: dict[tuple[str, frozenset[str]], list[Node]] = {}
     for node in nodes:
