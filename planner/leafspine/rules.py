@@ -118,6 +118,7 @@ def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProbl
     having = [fabric for fabric in fabrics if fabric.inside(domain)]
     if having:
         return having, problem
+    # The topology that has the domain, although the request may not use that topology.
     pool = next((name for name, fabric in by_topology.items() if fabric.inside(domain)), "")
     if pool and (levels_asked(problem.gang) or topologies_asked(problem.gang)):
         raise Refusal(

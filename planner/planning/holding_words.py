@@ -24,6 +24,7 @@ def held_words(topology: Topology, held: Holding, gang: PodGroup, assignments: S
 
 
 def _reason_text(topology: Topology, held: Holding) -> str:
+    # A share is the part of a domain's GPUs that the gang takes (`model.holding`).
     by_share = [share for share in held.shares if not share.required]
     if by_share:
         taken, gpus = sum(share.taken for share in by_share), sum(share.gpus for share in by_share)

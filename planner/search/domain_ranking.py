@@ -116,6 +116,7 @@ class DomainRanking:
     ) -> Candidate | None:
         best: Candidate | None = None
         for place, child, child_match in _different(capacity, match):
+            # The lower bound contains the cost of the child itself, so it is not valid for a finer level.
             if best is not None and child.coarsest == level and self._dearer(child, child_match, best.key[0]):
                 continue
             candidate = self.best(child, child_match, level, clear=clear)

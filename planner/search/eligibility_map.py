@@ -72,6 +72,7 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
         levels.setdefault(cap.level, []).append(cap)
     caps_at = {level: LevelCaps(caps) for level, caps in levels.items()}
     finest = max(levels, default=ROOT)
+    # Equal maps are one object, because maps are cache keys by identity.
     joined_maps: dict[tuple[EligibilityMap, ...], EligibilityMap] = {}
 
     def joined(children: tuple[EligibilityMap, ...]) -> EligibilityMap:

@@ -73,7 +73,7 @@ def free_domains(
             )
         stuck = stuck or moves
         if attempt + 1 == attempts:
-            search.spent = True
+            search.spent = True  # some sets were not planned, so the result is not exact
             break
     return _no_other_place(stuck, short(level), count, kept, exact=not search.spent)
 

@@ -133,6 +133,7 @@ class _DomainSearch:
             missing = seats.wanted - seats.free(occupants, left)
             if missing <= 0:
                 return int(not chosen)
+            # More than all bundles, if they make no room: then no set is sufficient.
             return -(-missing // best_gain) if best_gain else len(bundles) + 1
 
         search = CheapestFirst(bundles, dict(occupants.movables), lacking, further=True, max_lost=max_lost)

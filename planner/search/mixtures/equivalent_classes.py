@@ -43,7 +43,7 @@ class _SameCapacity:
         if interchangeable is None:
             if capacity.free is None:
                 interchangeable = all(map(self.on, capacity.chunks or capacity.children))
-            else:
+            else:  # whether pods fit into NUMA zones does not depend on amounts alone
                 interchangeable = capacity.numa_state is None and max_pods(
                     capacity.free, self.largest
                 ) == max_pods(capacity.free, self.smallest)

@@ -144,6 +144,7 @@ class CapacityClasses:
         self._fit = host_fit(pod_classes, self._levels - 1)
         # The last entry of each is the rule of the host level.
         self._host_rules = any(rule[-1] for rule in (self._project, self._split, self._united))
+        # The sort key of each class among the children of a domain: its reach and cost.
         self._order: list[tuple[PodCount, int]] = [(self.counts.zero, 0)]
         self.highest = PeaksByClass()
 

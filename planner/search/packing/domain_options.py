@@ -99,6 +99,7 @@ class DomainOptions(ABC):
             level = self._host_level
             if domain_class:  # the options of a chunk are sums over domains of the next level
                 level = domain_class.level + 1 if domain_class.is_chunk else domain_class.level
+            # The limit is for domains inside the one that it was made for, and says nothing about that one.
             allowed = limit.allowed(level) if level >= limit.first else None
             if domain_class is None:
                 options = self.classes.options[class_id]

@@ -116,6 +116,8 @@ class DomainPacking(DomainOptions):
         self._limits: dict[tuple[object, ...], CostLimit] = {}
         self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
         self._floors: dict[tuple[int, PodCount], int] = {}
+        # The limit within which the lowest cost was found, and the sums of the last such search: `place`
+        # reads the placement from them.
         self._within: dict[tuple[int, PodCount], CostLimit] = {}
         self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
         self._max_pods: dict[int, int] = {EMPTY: 0}
@@ -166,6 +168,7 @@ class DomainPacking(DomainOptions):
         return self._cost_of(class_id, self.counts.full, ceiling)
 
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
+        # Without a cost, nothing was found up to this ceiling: None means at any cost, -1 not searched yet.
         cost, tried_ceiling = self._best.get((class_id, goal), (None, -1))
         if cost is None and tried_ceiling is not None and (ceiling is None or ceiling > tried_ceiling):
             with self._work.piece("cost", class_id, goal):
@@ -236,6 +239,7 @@ class DomainPacking(DomainOptions):
         )
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
+        """Returns the same as `_cost_of`, without its cache; chooses the bounds (see `_BoundsOfGoal`)."""
         need = self.counts.measure(goal)
         if class_id == EMPTY or any(map(int.__lt__, self.classes.maximum(class_id), need)):
             return None

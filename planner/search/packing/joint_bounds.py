@@ -66,6 +66,9 @@ class _BestTolls(NamedTuple):
 
 
 def _best_tolls(held_above: Iterable[tuple[int, int]]) -> _BestTolls:
+    """Returns the best tolls. `held_above`: tolls, each with the surplus. Goes from the flattest line to the
+    steepest, and drops lines that are nowhere the highest.
+    """
     starts: list[int] = []
     tolls = [(sys.maxsize, sys.maxsize - 1)]  # no domain, for any number of pods
     for toll, held in sorted(held_above, reverse=True):
