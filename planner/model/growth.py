@@ -18,9 +18,9 @@ class GrowingPool:
 
     `max_added`: how many nodes may be added to the `present` ones. `capacity`: the capacity of one node in
     base units; None if it is not known: a new node is then assumed to fit exactly one pod of any size.
-    `choices`: the possible values of each label whose value the autoscaler chooses for the pods, () for any value; `free`:
-    prefixes of further labels for which it may choose any value. `limits`: the maximum total capacity of all
-    added nodes.
+    `choices`: the possible values of each label whose value the autoscaler chooses for the pods, () for any
+    value; `free`: prefixes of further labels for which it may choose any value. `limits`: the maximum total
+    capacity of all added nodes.
     """
 
     name: str
