@@ -84,7 +84,7 @@ class Event:
     `OPENED` is an additional first event with an empty object: the server accepted the watch.
     """
 
-    type: Literal["OPENED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    type: Literal["OPENED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
     object: Json
 
 
@@ -208,13 +208,13 @@ class Api:
                 raise _error(response.status, await response.read())
             yield Event("OPENED", {})
             async for line in _lines(response):
-                event = orjson.loads(line)
-                if event["type"] == "ERROR":
-                    status = event["object"]
+                event = _event(line)
+                if event.type == "ERROR":
+                    status = event.object
                     raise ApiError(
                         int(status.get("code", 500)), status.get("reason", ""), status.get("message", "")
                     )
-                yield Event(event["type"], event["object"])
+                yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(_words(error)) from error
         finally:
@@ -327,6 +327,15 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         for line in whole:
             if line:
                 yield line
+
+
+def _event(line: bytes) -> Event:
+    """Raises `ApiError` if the line is no event, as in the page of a proxy."""
+    try:
+        event = orjson.loads(line)
+        return Event(event["type"], event["object"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise ApiError(200, "", "the answer is no watch") from None
 
 
 def _error(status: int, data: bytes) -> ApiError:

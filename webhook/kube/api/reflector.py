@@ -103,9 +103,9 @@ class Reflector:
         async with self._relisting:
             self._held = []
             try:
-                items, version = await self.api.list(self.path, self.handler.read, **self.query)
-                if int(version) >= self._listed:  # else `run` has listed again meanwhile, at a newer version
-                    self._listed = int(version)
+                items, version = await self._read()
+                if version >= self._listed:  # else `run` has listed again meanwhile, at a newer version
+                    self._listed = version
                     self.handler.replaced(items, self._listed)
             finally:
                 held, self._held = self._held, None
@@ -118,7 +118,7 @@ class Reflector:
         try:
             if not self.path:
                 raise ApiError(404, "NotFound", "there is no such resource")
-            items, self._version = await self.api.list(self.path, self.handler.read, **self.query)
+            items, self._listed = await self._read()
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -126,10 +126,16 @@ class Reflector:
             self._trouble("")
             self.synced.set()
             return False
-        self._listed = int(self._version)
+        self._version = str(self._listed)
         self.handler.replaced(items, self._listed)
         self.synced.set()
         return True
+
+    async def _read(self) -> tuple[list[Any], int]:
+        items, version = await self.api.list(self.path, self.handler.read, **self.query)
+        if not version.isdecimal():  # as in the page of a proxy
+            raise ApiError(200, "", "the answer is no list with a resource version")
+        return items, int(version)
 
     async def _follow(self) -> None:
         async for event in self.api.watch(self.path, self._version, **self.query):
@@ -169,9 +175,11 @@ async def served_path(api: Api, group: str, resource: str) -> str:
         ]
         for version in dict.fromkeys(versions):
             listed = await api.get(f"/apis/{group}/{version}")
-            if any(served["name"] == resource for served in listed.get("resources") or []):
+            if any(served["name"] == resource for served in listed["resources"] or []):
                 return f"/apis/{group}/{version}/{resource}"
     except ApiError as error:
         if error.status != 404:
             raise
+    except KeyError as error:  # as in the page of a proxy
+        raise ApiError(200, "", f"the answer on {group} lacks {error.args[0]}") from None
     return ""

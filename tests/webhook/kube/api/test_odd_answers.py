@@ -1,0 +1,67 @@
+"""Answers of the API server, or of a proxy before it, that are not what a watch asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from kubernetes.aio import client as generated
+
+from webhook.kube.api import reflector as module
+from webhook.kube.api.client import Api
+from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.store import Store
+
+LOGIN = "<html>\n<p>Log in, please.</p>\n</html>\n"
+LISTED = '{"items": [], "metadata": {"resourceVersion": "7"}}'
+ADDED = '{"type": "ADDED", "object": {"metadata": {"name": "gpu-1", "resourceVersion": "8"}}}\n'
+GROUP = '{"preferredVersion": {"version": "v1"}, "versions": [{"version": "v1"}]}'
+RESOURCES = '{"resources": [{"name": "queues"}]}'
+
+
+async def follow(answer: Callable[[web.Request], str]) -> None:
+    """Watches the queues of a group until the watch tells of an object."""
+
+    async def respond(request: web.Request) -> web.Response:
+        return web.Response(text=answer(request))
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", respond)
+    async with TestServer(app) as server:
+        api = Api(generated.Configuration(host=str(server.make_url("")).rstrip("/")))
+        news = asyncio.Event()
+        store: Store[Any] = Store(lambda item, _: item, "Object", lambda _: news.set(), threading.Lock())
+        find = partial(served_path, api, "scheduling.run.ai", "queues")
+        running = asyncio.create_task(Reflector(api, "queues", store, find=find).run())
+        try:
+            async with asyncio.timeout(5):
+                await news.wait()
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+            await api.close()
+
+
+@pytest.mark.parametrize("odd", [LOGIN, "{}"], ids=["page", "empty"])
+@pytest.mark.parametrize("failing", ["list", "watch", "group", "version"])
+async def test_a_watch_goes_on_after_the_page_of_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, odd: str, failing: str
+) -> None:
+    """The watch would end for ever, and nobody be told."""
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    steps = {"/apis/scheduling.run.ai": "group", "/apis/scheduling.run.ai/v1": "version"}
+    answers = {"group": GROUP, "version": RESOURCES, "list": LISTED, "watch": ADDED}
+    left = {failing: odd + "\n"}
+
+    def answer(request: web.Request) -> str:
+        step = steps.get(request.path) or ("watch" if "watch" in request.query else "list")
+        return left.pop(step, answers[step])
+
+    await follow(answer)
+    assert not left
