@@ -33,7 +33,7 @@ class ClusterObjects:
 
     `now`: seconds since the epoch. `waiting`: the requests of queued gangs, by name. `unread`: paths that the
     user may not list. `leader`: the replica whose controller works, "" for none. `left_alone`: why pods are
-    not moved, as in `movables`.
+    not moved, as in `webhook.placement.moving.movables`.
     """
 
     snapshot: Snapshot

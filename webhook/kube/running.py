@@ -66,8 +66,8 @@ to its mirror in the API server.
 
 @dataclass(frozen=True, slots=True)
 class RunningObject:
-    """A workload as a manifest, if no controller of a known kind created it (else that controller is
-    planned).
+    """A workload that no controller of a known kind created, as a manifest. Instead of a workload with such a
+    controller, the controller is planned.
 
     `name`: NAMESPACE/KIND/NAME. `text`: the manifest as JSON; ten thousand parsed objects would take most of
     a gigabyte. `pods`: NAMESPACE/NAME of the pods that it owns, directly or through other objects.
@@ -101,8 +101,8 @@ class RunningCluster:
         return {pod.name: pod for pod in self.snapshot.pods}
 
     def without(self, obj: RunningObject, gangs: Iterable[str]) -> Snapshot:
-        """Returns the cluster as if the object had never been applied: without its pods, and without the
-        reservations of `gangs`, which are its gangs.
+        """Returns the cluster without an object's pods and without the reservations of its gangs, so that
+        the object can be planned as if it was new. `gangs`: the names of its gangs.
         """
         left = self.snapshot
         for gang in gangs:

@@ -40,8 +40,8 @@ from webhook.workloads.keys.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
 """`running`: all pods of the gang are bound. `starting`: the gang holds a place, and some pods are not bound
-yet. `admitted`: the gang waits, and the controller places it in this round. `waiting`: the gang is in the
-queue. `stuck`: the gang lost its place, and there is no other.
+yet. `admitted`: the gang waits, and the controller places it in its next round. `waiting`: the gang is in the
+queue. `stuck`: the gang lost nodes of its place, and there is no other place.
 """
 
 
@@ -306,8 +306,8 @@ async def _unread_installation(api: Api, namespace: str) -> list[str]:
 
 
 def standings(world: World) -> tuple[GangStanding, ...]:
-    """Returns every gang with a place by name, then those that the controller admits in this round, then the
-    queue in order.
+    """Returns every gang with a place by name, then those that the controller admits in its next round, then
+    the queue in order.
     """
     actions = rules.reconcile(world)
     released = {action.reservation.id for action in actions if isinstance(action, steps.Release)}

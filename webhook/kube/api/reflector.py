@@ -65,8 +65,11 @@ class Reflector:
     since: float = 0.0
     """The time since which `problem` exists, in monotonic seconds."""
     _version: str = ""
+    """The resource version from which the watch resumes; "" if the resource has to be listed."""
     _listed: int = 0
+    """The resource version of the last list; older events are not passed on."""
     _held: list[Event] | None = None
+    """The events kept back during `relist`; None if there is none in progress."""
     _relisting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
@@ -113,6 +116,7 @@ class Reflector:
                     self._tell(event)
 
     async def _list(self) -> bool:
+        """Lists the resource; returns False if it does not exist, which counts as empty."""
         if self.find is not None:
             self.path = await self.find()
         try:
@@ -122,7 +126,7 @@ class Reflector:
         except ApiError as error:
             if error.status != 404:
                 raise
-            self.handler.replaced((), 2**62)
+            self.handler.replaced((), 2**62)  # newer than all that the handler knows: nothing is kept
             self._trouble("")
             self.synced.set()
             return False

@@ -141,7 +141,7 @@ class KubeLedger:
         """
         async with _reachable():
             entry = self._view.kept(reservation_id)
-            if entry is not None and not _is_claimed(entry):  # a claim's patch would detect a deletion
+            if entry is not None and not _is_claimed(entry):  # a claim would notice a deletion by its patch
                 await self._view.look(reservation_id)
             entry = await self._judged(reservation_id, now)
         return entry.reservation if entry is not None else None
@@ -153,6 +153,7 @@ class KubeLedger:
         entry = await self._view.find(reservation_id)
         if entry is None or entry.reservation is None or not lives(entry.reservation, now):
             return None
+        # With `since`, the object was written again after its proposal, which happens only to held places.
         stands = entry.since or _is_claimed(entry) or await self._proposals.hold(entry)
         return entry if stands else None
 

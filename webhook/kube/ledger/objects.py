@@ -38,6 +38,7 @@ class Objects:
     shown: int = 0
     """The resource version up to which the watch or a list has shown every change."""
     logged_versions: dict[str, int] = field(default_factory=dict)
+    """By name, the version of the object whose problem was logged last: each is logged once."""
     dead: dict[str, None] = field(default_factory=dict)
     """The UIDs of deleted objects, oldest first. An event or answer about such an object is ignored: it is
     late, and would bring the object back.
@@ -52,9 +53,9 @@ class Objects:
     """When holds expire that are not claimed, seconds since the epoch, by name."""
     held_names: list[str] = field(default_factory=list)
     held: list[Reservation] = field(default_factory=list)
-    """The reservations of the gangs, sorted by object name, and before them these names. The lists are kept
-    sorted with each change, because every decision reads them all, and sorting thousands for each would cost
-    more than the decision.
+    """`held`: the reservations of the gangs, sorted by object name; `held_names`: these names. The lists are
+    kept sorted with each change, because every decision reads all reservations, and sorting thousands for
+    each would cost more than the decision.
     """
 
     def read(self, item: Json) -> Entry:
@@ -105,8 +106,8 @@ class Objects:
         self._wake()
 
     def near(self, reservation: Reservation) -> list[Entry]:
-        """Returns the entries that may block a reservation: all, or for one of mode `nodes` its own, those
-        with whole domains and those on its nodes.
+        """Returns the entries that may block a reservation: all entries, or for a reservation of mode `nodes`
+        its own entry, those that hold whole domains, and those on its nodes.
         """
         if reservation.mode != "nodes":
             return list(self.entries.values())

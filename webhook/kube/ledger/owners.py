@@ -39,8 +39,8 @@ class StoredOwners:
     """Finds the owners of holds in the API server, in one series of lookups that reads no list twice.
 
     After an outage, or forged calls, hundreds of holds in one namespace expire together, and each lookup
-    needs the pods of this namespace. A series takes seconds; an object that is stored meanwhile reserves its
-    place again in its own validating call.
+    needs the pods of this namespace. The lists may be seconds old: that is safe, because an object that is
+    stored after its list was read has reserved its place again in its own validating call.
     """
 
     def __init__(self, api: Api) -> None:

@@ -199,7 +199,7 @@ class Proposals:
         """Ends the call, so that the calls that wait for it continue."""
         self._open.pop(call, None)
         call.settled.set()
-        call.settled = asyncio.Event()
+        call.settled = asyncio.Event()  # for the call's next attempt
 
     def _is_new(self, call: _Call, place: _Place) -> bool:
         """Returns whether the book did not contain the reservation before the call. A write whose answer was
@@ -306,7 +306,7 @@ class Proposals:
             wanted = documents.as_next(wanted, call.now + NEXT_SECONDS)
         call.written[wanted.id] = wanted
         if former is not None and former.reservation is None:  # an object that is ignored: overwrite it
-            return await view.merge(wanted.id, documents.moved(wanted, 0, former))
+            return await view.merge(wanted.id, documents.moved(wanted, 0, former))  # 0: a proposal
         try:
             document = await view.api.create(documents.RESERVATIONS, documents.proposed(wanted))
         except ApiError as error:

@@ -67,7 +67,7 @@ class Defragmenter:
     _next_search: float = 0.0
     _last_event: dict[str, float] = field(default_factory=dict)
     _rests: dict[str, float] = field(default_factory=dict)
-    """Until when a moved workload is not moved again, by its gang or the UID of its pods' controller."""
+    """Until when a moved workload is not moved again, by the UID of its pods' controller or else by name."""
     _cordons: bool = False
     """Whether nodes may be cordoned by this leader's moves: they are in progress, or an error ended them."""
 
@@ -126,6 +126,7 @@ class Defragmenter:
     async def _make_room(
         self, runtime: ClusterRuntime, overdue: Mapping[str, MoveLimits], recorder: Recorder
     ) -> None:
+        """Searches moves for the overdue gangs, and carries out those for the first gang that has some."""
         self._next_search = self.clock() + AGAIN_SECONDS
         seen, world = await self._look(runtime)
         marks = await self._mover(runtime).marks.all()

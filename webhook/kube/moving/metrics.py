@@ -8,15 +8,15 @@ from typing import Literal, get_args
 from prometheus_client import Counter
 
 Outcome = Literal["done", "stopped", "none"]
-"""The outcome of a set of moves. `done`: the gang has its place. `stopped`: a surprise or an error ended the
-moves. `none`: no moves were found within the limits.
+"""The outcome of a search and of its moves. `done`: the gang has its place. `stopped`: a surprise or an error
+ended the moves. `none`: no moves were found within the limits.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MoveMetrics:
-    """Counters of sets of moves by outcome, of evicted pods, and of the GPU-hours of work that these have
-    lost.
+    """Counters of searches for moves by outcome, of evicted pods, and of the GPU-hours of work that the
+    evicted pods have lost.
     """
 
     sets: Counter
@@ -45,7 +45,7 @@ class MoveMetrics:
         )
 
     def ended(self, outcome: Outcome) -> None:
-        """Counts one set of moves."""
+        """Counts one search for moves."""
         self.sets.labels(outcome).inc()
 
     @property

@@ -121,6 +121,9 @@ class Mover:
         self.tell(f"uncordoned {listed(names, _NODES)}" if names else "no node is marked: nothing to undo")
 
     async def _free(self, nodes: Sequence[str], planned: Collection[str] | None = None) -> None:
+        """Moves the gangs and pods on these nodes, in steps. `planned`: those that may be there (None: all);
+        any other one ends the moves.
+        """
         task = await self._until(lambda seen: self._errand(seen, nodes, planned))
         for name, held in sorted(task.holds.items()):
             self.tell(f"{name} holds {listed(sorted(held.touched), _NODES)} now")
@@ -139,6 +142,9 @@ class Mover:
     def _errand(
         self, seen: ClusterObjects, nodes: Sequence[str], planned: Collection[str] | None
     ) -> MoveTask | NotYet | Surprise:
+        """Returns the task once the reservations have left the nodes. The leader's controller moves them, as
+        after any lost node; without a leader, waiting would be useless.
+        """
         task = move_task(seen.snapshot, self._movables(seen), nodes, planned)
         if isinstance(task, NotYet) and seen.snapshot.reservations and not seen.leader:
             return Surprise("no replica of Bayplan leads, and the reservations have to be moved by one")

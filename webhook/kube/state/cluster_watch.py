@@ -117,7 +117,7 @@ class ClusterWatch(Watches):
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
         self._gangs = [Store(partial(_typed, gang), gang.kind, self._regrouped, self._lock) for gang in GANGS]
         self._groups: PodGroups | None = {}
-        """None after a change, until the groups are next asked for: a list brings thousands of changes."""
+        """None from a change until the next read: the thousands of changes of a list need one computation."""
         self._extras = [Store(_checked(extra), extra.kind, self._redescribed, self._lock) for extra in EXTRAS]
         self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
@@ -146,7 +146,7 @@ class ClusterWatch(Watches):
 
     def problem(self) -> str:
         """Returns the problems of the watches, and whether topology objects contradict each other; "" if
-        there are none. Invalid objects are not included: without them the snapshot is still current.
+        there are none. Invalid objects (see `left_out`) are no problem: the snapshot is current without them.
         """
         return "; ".join(filter(None, (super().problem(), self._static_problem)))
 

@@ -21,6 +21,7 @@ def gang_size_left(item: Mapping[str, Any], kind: str) -> int:
     """Returns how many pods KAI should start together from now on, 0 to leave the Job unchanged."""
     annotations = item["metadata"].get("annotations") or {}
     stated = str(annotations.get(BATCH_MIN_MEMBER, ""))
+    # The annotation has the form NAME,NAME@REVISION.
     written = WRITER in str(annotations.get(POLICIES, "")).partition("@")[0].split(",")
     done = (item.get("status") or {}).get("succeeded") or 0
     if kind != "Job" or not written or not stated.isdecimal() or not done:

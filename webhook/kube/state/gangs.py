@@ -1,4 +1,4 @@
-"""What the controller keeps of stored workloads and pods, with their gangs. Pure."""
+"""Reads stored workloads and pods into what the watches keep of them: gangs, reservation ids, gates. Pure."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ DONE = ("Complete", "Completed", "Failed", "Succeeded")
 
 
 DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
+"""Values of `status.jobStatus` of a RayJob that has ended."""
 
 
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup"))
@@ -103,12 +104,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """An unbound pod. `gated`: it has our scheduling gate. `group`: the gang that it names, or the pod as a
-    gang of its own; None for a pod that never starts alone.
+    """An unbound pod. `gated`: it has Bayplan's scheduling gate. `group`: the gang that it names, or the pod
+    as a gang of its own; None for a pod that never starts alone, because its owner is of a kind of gangs.
 
-    `replica`: the gang of the replica that the pod belongs to, "" for none. `verdict`: the name of its
-    scheduler and why the scheduler does not bind it, "" if the scheduler has not tried. `pod_group`: its
-    PodGroup in KAI.
+    `replica`: the name of the gang of its replica or its set (`replica_of` in `pod_gang.py`), "" for none.
+    `verdict`: the name of its scheduler and why the scheduler does not bind it, "" if the scheduler has not
+    tried. `pod_group`: the name of its PodGroup in KAI, "" for none.
     """
 
     ref: Ref
@@ -123,7 +124,7 @@ class Unbound:
     verdict: str = ""
     pod_group: str = ""
     held_back: bool = False
-    """Whether it has a scheduling gate other than ours."""
+    """Whether it has a scheduling gate of another controller, whether or not it has Bayplan's too."""
     awaits_kueue: bool = False
     """Whether it has Kueue's admission gate: until Kueue has admitted it, it is unknown which nodes it may
     use.
@@ -189,8 +190,8 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
     annotations = metadata.get("annotations") or {}
     note = placement_annotation(annotations)
     replica = replica_of(item, metadata.get("namespace", ""))
-    # Pods whose owner is of a gang's kind are never admitted alone, not even if their Job was deleted and
-    # they are about to be. A set that was annotated as a gang may not be one any more (`_gang_of`).
+    # A pod whose owner is of a kind of gangs never starts alone, not even while it outlives its deleted Job.
+    # A Deployment or StatefulSet that GANG_OF names may be no gang any more, which `gangs_of` finds out.
     of_replica = replica not in ("", annotations.get(GANG_OF))
     alone = not of_replica and not is_of_gang(item, metadata.get("namespace", ""))
     gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
@@ -215,7 +216,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
 
 
 def as_chosen(entry: Entry, choose: Callable[[PodGroup], PodGroup]) -> Entry:
-    """Returns a workload or pod whose gangs have the defaults of `choose` for what they do not state."""
+    """Returns a workload or pod with its gangs replaced by `choose`, which adds the settings' defaults."""
     member = entry.member
     if member is not None:
         workload = replace(member.workload, gangs=tuple(map(choose, member.workload.gangs)))
@@ -271,6 +272,7 @@ Entry = TypeVar("Entry", Work, Unbound)
 
 
 def _verdict(item: Json) -> str:
+    """Returns `Unbound.verdict`. A gated pod has none: its condition does not come from its scheduler."""
     for condition in (item.get("status") or {}).get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             if condition.get("reason") == "SchedulingGated":

@@ -140,9 +140,9 @@ def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> tuple[str, str]:
     If there is no such workload, the pod has a gang of its own (`Unbound.group`), or none while it belongs to
     a replica and an owner is not known yet.
     """
-    owner, steps = pod.owner, 0
+    owner, steps = pod.owner, 0  # 8 steps at most: a longer chain is a cycle that somebody wrote by hand
     while (work := works.get(owner)) is not None and steps < 8:
-        if work.ref.namespace != pod.ref.namespace:  # the API server does not check the UIDs of owners
+        if work.ref.namespace != pod.ref.namespace:  # a forged owner: the API server checks no UIDs
             break
         if name := _shared_gang(work) or (work.gangs[0].name if work.gangs else ""):
             return name, owner

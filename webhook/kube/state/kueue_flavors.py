@@ -63,8 +63,8 @@ def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
 
 def outside_flavors(snapshot: Snapshot, held: Reservation, selections: Selections) -> dict[str, str]:
     """Returns the nodes of a reservation on which none of the unbound pods may run, each with the reason in
-    words: Kueue has admitted these pods in another flavor than before. Nodes with a pod of the gang are left
-    out.
+    words: Kueue has admitted these pods in another flavor than before. Nodes with a bound pod of the gang are
+    left out, because that pod stays.
     """
     standing = {pod.node for pod in snapshot.bound.of_gang(held.gang, held.id)}
     result: dict[str, str] = {}
@@ -78,8 +78,8 @@ def outside_flavors(snapshot: Snapshot, held: Reservation, selections: Selection
 
 
 def within_flavors(group: PodGroup, selections: Selections) -> PodGroup:
-    """Returns the gang with the node labels and tolerations that all pods of a PodSet have in common added to
-    that PodSet.
+    """Returns the gang with node labels and tolerations added to each PodSet: those that all selections of
+    the PodSet have in common, because its pods may be in several flavors.
     """
     if not any(selections.values()):
         return group

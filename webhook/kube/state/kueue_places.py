@@ -78,14 +78,14 @@ class KueuePlace:
     @property
     def matters(self) -> bool:
         """Whether the place is kept. That of a single pod without devices is not: it takes no capacity that
-        gangs need.
+        gangs need. Only the resource names of devices contain a slash.
         """
         return self.pods > 1 or any("/" in name for part in self.pod_sets for name in part.requests)
 
 
 def kueue_place(item: Json, where: Where) -> KueuePlace | None:
-    """Returns the place of a stored Workload; None if Kueue has assigned none, it has ended, or it does not
-    matter.
+    """Returns the place of a stored Workload; None if Kueue has assigned none, the Workload has ended, or the
+    place need not be kept (`KueuePlace.matters`).
 
     Raises `InputError`, `KeyError` or `ValueError` for a malformed status.
     """

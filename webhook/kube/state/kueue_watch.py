@@ -18,8 +18,8 @@ LOOK_SECONDS = 0.02
 
 
 class KueueWatch(Watches):
-    """Watches the places; `start` it, and `close` it after use. It cannot be restarted: its places would be
-    old.
+    """Watches the places; `start` it, and `close` it after use. A closed watch is not started again, because
+    `places` would return old places until the next list.
 
     `on_change` is called after each change of a place. Only the leader needs this watch.
     """

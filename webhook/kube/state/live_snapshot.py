@@ -53,6 +53,7 @@ class LiveSnapshot:
         """The pods in the snapshot, by key."""
         self._moved: dict[str, None] = {}
         self._changed_keys: dict[str, None] = {}
+        """The keys of nodes, and of pods, that changed since the snapshot."""
         self._redescribed = False
 
     def node_moved(self, key: str) -> None:
@@ -125,6 +126,7 @@ class LiveSnapshot:
         `former`.
         """
         fabric = self._fabric
+        # The history of gangs may change every 30 s, and does not affect topologies.
         settings = replace(fabric.settings, history=former.base.settings.history)
         facts = (tuple(self._topologies()), fabric.links, settings)
         return facts == (former.topologies, former.base.links, former.base.settings)

@@ -49,7 +49,7 @@ class SchedulerWatch:
         return before != set(self._pods)
 
     def definitions(self) -> list[Json]:
-        """Returns a CustomResourceDefinition for each served kind."""
+        """Returns a CustomResourceDefinition for each served kind: the form in which files show it too."""
         head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": DEFINITION}
         return [{**head, "metadata": {"name": name}} for name in self._served]
 

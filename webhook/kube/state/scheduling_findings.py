@@ -191,9 +191,10 @@ def _kueue(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
 def _not_kept_out(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
     """Yields a finding if gangs hold racks that Kueue may use.
 
-    Kueue's Topology-Aware Scheduling considers bound pods and taints, but neither reservations nor what a
-    webhook could write into a queued template, which is older than the reservation (Kueue ff69552e,
-    pkg/cache/scheduler/tas_flavor_snapshot.go and tas_nodes_cache.go).
+    Kueue's Topology-Aware Scheduling considers bound pods and taints, but no reservations. A node affinity
+    that keeps queued workloads out of reserved racks is not possible either: their templates are stored
+    before the reservation is made (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go and
+    tas_nodes_cache.go).
     """
     placing = [_name(flavor) for flavor in objects.flavors if _spec(flavor).get("topologyName")]
     held = [

@@ -121,10 +121,11 @@ class QueueWatch(Watches):
         self._changed("")
 
     def queue(self) -> tuple[WaitingGang, ...]:
-        """Returns the waiting gangs, unordered. Some may hold a place by now, which only the book tells.
+        """Returns the waiting gangs, unordered. Some may hold a place already: only the book shows that.
         Thread-safe.
         """
         self._in_groups()
+        # `_changes` is read before the objects: a change meanwhile makes the next call compute again.
         changes, (change, queue) = self._changes, self._last_queue
         if change != changes:
             queue = tuple(
@@ -232,6 +233,7 @@ class _Grouped:
         names = entry.source.names if entry.source is not None else ()
         if not any((entry.ref.namespace, name) in self._joinable for name in names):
             return entry
+        # Hashing a large entry is slow. The cache keeps the entry, so that its id is not reused.
         stored, read = self._read.get(id(entry), (None, None))
         if stored is not entry or read is None:
             read = self._read_again(entry)
