@@ -25,7 +25,7 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Subgroups:
     """The subgroups of a PodGroup. `parts`: those without children, by name. `within`: levels, each with the
-    parts required in one domain of it. `requests`: fields and warnings of the subgroups with children.
+    parts required in one domain of it. `requests`: of subgroups with children, without the constraints.
     """
 
     parts: Mapping[str, Part] = field(default_factory=dict)

@@ -49,7 +49,7 @@ def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]
     if not metadata and "metadata" not in holder:
         return written
     before = value_at(written, template.metadata_path)
-    stated = metadata if metadata or before is not None else None
+    stated = metadata if metadata or before is not None else None  # `metadata: null` stays null
     return replaced(written, template.path, {**holder, "metadata": stated})  # type: ignore[no-any-return]
 
 

@@ -56,7 +56,7 @@ def _arithmetic_type(op: str, left: Type, right: Type) -> Type | None:
         return None
     if "dyn" in (a, b):
         return Type(types.pop()) if types and op != "+" and op != "-" else DYN
-    return left if left == right else Type(a)
+    return left if left == right else Type(a)  # of two lists with different elements, a list of any
 
 
 def local(slot: int) -> Run:

@@ -95,6 +95,6 @@ def unsigned(token: str) -> UInt:
 
 
 def _number(token: str) -> int:
-    if len(token) > 40:
+    if len(token) > 40:  # checked first: Python's int() refuses a very long text, with another error
         raise LiteralError("integer literal out of range")
     return int(token, 16) if "x" in token.lower() else int(token)

@@ -15,9 +15,11 @@ SECOND: Final = 1_000_000_000
 
 
 _EARLIEST: Final = -62_135_596_800 * SECOND
+"""The first nanosecond of the year 1, in nanoseconds since 1970."""
 
 
 _LATEST: Final = 253_402_300_800 * SECOND - 1
+"""The last nanosecond of the year 9999."""
 
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

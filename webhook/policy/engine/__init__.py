@@ -1,4 +1,4 @@
-"""Runs policies over one object; each policy sees the changes of the former ones. Pure.
+"""Runs policies over one object; each policy sees the changes of the previous ones. Pure.
 
 - `inputs`: the interface through which the caller provides parameters, variables and the authorizer
 - `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates

@@ -34,7 +34,7 @@ class KnownConditions:
         reads = condition.reads
         obj = shown = None
         if reads.target:
-            # Equal templates are shown as one object; on an update each is shown with its own old state.
+            # `activation.obj` is one object for all equal templates, the old state of an update is not.
             obj, shown = activation.obj, activation.target.old
         whole = activation.whole if reads.bayplan else None
         params = activation.params if reads.params else None

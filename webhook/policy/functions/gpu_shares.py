@@ -27,9 +27,9 @@ def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> GpuPo
 
     `claimed`: the number of GPUs that the pod gets by ResourceClaims, in addition to its requests. `kinds`:
     the cluster's nodes, grouped by equal properties. If no node has enough GPUs, all nodes count that the
-    pod's labels and taints allow; such a node is divided by the number of GPUs that the pod requests, so that
-    its computed share is not the reason why the pod does not fit. None if the pod requests no GPU, or no
-    suitable node is known.
+    pod's labels and taints allow; such a node's amounts are divided by the number of GPUs that the pod
+    requests, so that the computed share is not the reason why the pod does not fit. None if the pod requests
+    no GPU, or no suitable node is known.
     """
     asked = asked_gpus(shape.requests)
     if not asked and not claimed:

@@ -157,8 +157,8 @@ def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) ->
 
 
 def _stated(spec: Mapping[str, Json], claims: Mapping[str, tuple[int, int]]) -> list[StatedContainer]:
-    """Returns the pod's containers in the order in which they start; those without a name cannot be
-    changed.
+    """Returns the pod's containers in the order in which they start, without containers that have no name:
+    these cannot be changed.
     """
     return [
         _container(part, container, claims.get(container["name"], (0, 0)))
@@ -204,8 +204,10 @@ def _count(resource: Resource, text: Json) -> int:
 
 
 def _chosen(task: _Task) -> _Amounts:
-    """Returns the amounts, without resources that no node could provide: without cpu if the pod then fits a
-    node, else without memory, else without both. If the pod fits in none of these cases, none is left out.
+    """Returns the amounts, without resources that no node could provide.
+
+    The first of these with which the pod fits a node: all amounts; without cpu; without memory; without both.
+    If it fits with none of them, all amounts.
     """
     own = {name: side for name in RESOURCES if (side := _pod_amounts(task.spec, name)) is not None}
     texts = {name: amounts(task.containers, _rules(task, name)) for name in RESOURCES if name not in own}

@@ -162,8 +162,8 @@ def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> s
 
 
 def _published(files: Iterable[str]) -> str:
-    """Returns the commit after which the folder of all files is named, once links are resolved; "" if there
-    is no such folder.
+    """Returns the commit in the name of the folder that contains all files, after links are resolved; "" if
+    no such folder has a commit's name.
     """
     commits: set[str] = set()
     for file in files:

@@ -275,7 +275,9 @@ def _alike(expressions: Iterable[Expression]) -> bool:
 
 
 _param_kind, _param_ref = lru_cache(maxsize=64)(ParamKind), lru_cache(maxsize=64)(ParamRef)
-"""Equal values are one object, so that results for it are found by identity: most policies have the same."""
+"""Equal values are one object, so that results for it are found by identity: most policies of a set have the
+same paramKind and paramRef.
+"""
 
 
 def _read_param_kind(fields: Fields | None) -> ParamKind | None:

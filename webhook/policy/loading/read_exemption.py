@@ -14,7 +14,7 @@ EXCEPTION_KIND = "PolicyException"
 
 
 PLANNER = ("plan", "planner")
-"""Names that reports and messages use like those of policies, but that are not policies."""
+"""Names under which reports and messages show the planner beside the policies; no exemption may name them."""
 
 
 def read_exemption(top: Fields) -> PolicyException | None:

@@ -194,6 +194,11 @@ def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
 
 
 def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> StatedTopology:
+    """Returns the request in fields that are given by meaning; the first field of a meaning counts.
+
+    Raises `InputError` for slices of which only the level or only the size is stated.
+    """
+
     def first(meaning: Meaning) -> str:
         return fields[meaning][0].text() if meaning in fields else ""
 
@@ -222,6 +227,7 @@ def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> State
 
 
 def _is_kais(fields: Mapping[Meaning, list[Field]], level: str) -> bool:
+    """Returns whether the slices are stated as KAI's segments (`Constraint.segments`)."""
     return bool(level) and fields["slice"][0].where.field.endswith(f"[{SEGMENT_LEVEL}]")
 
 

@@ -1,4 +1,4 @@
-"""Runs the mutating policies over one object; each sees the changes of the former ones. Pure."""
+"""Runs the mutating policies over one object; each policy sees the changes of the previous ones. Pure."""
 
 from __future__ import annotations
 

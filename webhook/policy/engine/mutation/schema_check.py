@@ -51,7 +51,7 @@ def check_shape(before: Mapping[str, Any], after: Any) -> None:
     """Raises ShapeError for an unknown field, or a value of the wrong type.
 
     Only differences from `before` are checked: an object that was invalid in the request is not the policy's
-    fault. Raises it too if the mutation changes `apiVersion` or `kind`.
+    fault. A change of `apiVersion` or `kind` is an error too.
     """
     if not isinstance(after, Mapping):
         raise ShapeError("what comes out is no object")
