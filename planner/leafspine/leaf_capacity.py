@@ -116,7 +116,7 @@ class Rooms:
         return self._pods[key]
 
     def _counts(self, host: DomainCapacity, match: EligibilityMap) -> Iterator[int]:
-        assert host.free is not None, "only hosts are asked"
+        assert host.free is not None, "only hosts are passed, and these have free amounts"
         for pod_set, obstacle in zip(self._sets, match.why, strict=True):
             if obstacle or condition_obstacle(pod_set.shape, host, passing=self._view.occupied):
                 continue

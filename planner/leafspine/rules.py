@@ -183,7 +183,7 @@ class _Fabric:
             if spread is None and self._settings.limited:
                 return self._within_limits()
             return spread or plain.noting("leaf-spine rules: distributed: no such spread has room")
-        assert plain.best is not None, "the rules look for another place than that of the plain search"
+        assert plain.best is not None, "in_fabric returns before if there is no placement without the rules"
         assert plain.best.placement is not None, "the best result has a placement"
         hosts = len(plain.best.placement.pods_by_node)
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)

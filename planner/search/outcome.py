@@ -57,7 +57,7 @@ class Place(Protocol):
 
 def domain_of(result: SearchResult) -> Domain:
     """Returns the finest domain that contains a whole placement."""
-    assert result.placement is not None, "only a placement is in a domain"
+    assert result.placement is not None, "only a result with a placement has a domain"
     pods_by_node = result.placement.pods_by_node  # in the order of the nodes
     return result.tree.root.around(pods_by_node[0][0], pods_by_node[-1][0]).path
 
@@ -66,7 +66,7 @@ def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Ass
     """Returns the number of pods of each PodSet on each node: PodSets in the order of the gang, nodes in that
     of the tree.
     """
-    assert result.placement is not None, "only a placement has pods"
+    assert result.placement is not None, "only a result with a placement has assignments"
     pods_by_node = result.placement.pods_by_node
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
     hosts = result.tree.root.leaves_at([place for place, _ in pods_by_node])

@@ -233,7 +233,7 @@ class DomainOptions(ABC):
     def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
         """Returns the options of a domain that has only whole pod classes; each set of them is a goal."""
         domain_class = self.classes.domain_classes[class_id]
-        assert domain_class is not None, "hosts have their options"
+        assert domain_class is not None, "_options_of takes the options of a host from its class"
         costs: CostBySum = {}
         wanted = [
             n if n == pod_class.count else 0

@@ -304,7 +304,7 @@ class DomainPacking(DomainOptions):
         `pairs`: the joint bounds; None for separate bounds.
         """
         domain_class, need = self.classes.domain_classes[class_id], self.counts.measure(goal)
-        assert domain_class is not None, "a host has its options"
+        assert domain_class is not None, "_min_cost takes the cost of a host from its options"
         level = domain_class.level + 1
         prices = self.weights.domains[level:]
         peaks = self._peaks_inside(class_id, need, exact=pairs is not None)
@@ -352,7 +352,7 @@ class DomainPacking(DomainOptions):
     ) -> PodsByNode:
         class_id = self.classes.of(capacity, match)
         domain_class = self.classes.domain_classes[class_id]
-        assert domain_class is not None, "hosts are covered by themselves"
+        assert domain_class is not None, "_cover returns the pods of a host"
         able = self._able(capacity, match)
         if self._fills_hosts(able, target):
             return [(start, (self.classes.reach[child_id],)) for start, *_, child_id in able]
