@@ -35,8 +35,8 @@ _BASE, _NVLINK_HOP, _NETWORK_HOP = 8.4e-6, 3.4e-6, 14e-6
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Rates in GB/s per GPU, one way. The network's rate is divided by `oversubscription` (1 is
-    non-blocking).
+    """Rates in GB/s per GPU, one way. `inside`: between GPUs of one NVLink domain. `across`: by the network,
+    before it is divided by `oversubscription` (1 is non-blocking).
     """
 
     inside: float = NVLINK["hopper"]

@@ -103,6 +103,7 @@ def _preferred(group: PodGroup) -> list[tuple[frozenset[str], str]]:
 def _domains(
     snapshot: Snapshot, topology: Topology, level: str, names: frozenset[str], answer: Answer
 ) -> int:
+    """Returns the number of domains of the level in which the pods of these PodSets are."""
     depth = topology.index(level) + 1
     nodes = {assignment.node for assignment in answer.assignments if assignment.pod_set in names}
     return len({topology.path(name, snapshot.nodes[name].labels)[:depth] for name in nodes})

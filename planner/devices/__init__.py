@@ -18,6 +18,8 @@ Words of this package:
   demand (`sharedCounters` of a ResourceSlice)
 - *device group*: devices that are allocated together or not at all; *demand*: how many of which groups a
   claim needs
+- *tie*: a constraint inside a device group: equal values of an attribute, or all different ones
+- *item*: a device group, as far as the devices of one partition can serve it
 - *partition*: devices of one node that share no counter or constrained attribute value with the others
 - *kind of node*: the nodes with the same devices (`NodeKind`)
 

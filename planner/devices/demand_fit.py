@@ -110,6 +110,7 @@ def _restricted_to(group: DeviceGroup, free: int) -> DeviceGroup:
 
 
 def _has_enough(group: DeviceGroup, number: int) -> bool:
+    """Reports whether each part of the group has enough devices for `number` groups: a quick first check."""
     return all(
         mask.bit_count() >= count * number for mask, count in zip(group.masks, group.counts, strict=True)
     )

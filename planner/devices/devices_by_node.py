@@ -91,6 +91,7 @@ class DevicesByNode:
         return self._node_by_pool.get((driver, pool), "")
 
     def _place(self, node: str, device_id: DeviceId) -> int | None:
+        """Returns the index of the device among the node's devices, or None if the node does not have it."""
         if node not in self._places:
             slices = self._claims.slices.by_node[node]
             self._places[node] = {name: place for place, name in enumerate(_usable_offers(slices))}

@@ -279,6 +279,7 @@ def _strictest(shortfall: Shortfall) -> int:
 
 
 def _is_own(group: PodGroup, shortfall: Shortfall) -> bool:
+    """Returns whether only some of the gang's PodSets are the cause."""
     return len(shortfall.names) < sum(1 for pod_set in group.pod_sets if pod_set.count)
 
 

@@ -306,6 +306,7 @@ def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
             yield bar.key, min(bar.values)
     for requirement in shape.affinity[0] if shape.affinity else ():
         if requirement.operator == "In" and requirement.values:
+            # Of several values, the first is to count, so it is yielded last.
             yield from ((requirement.key, value) for value in reversed(requirement.values))
     yield from shape.node_selector.items()
 

@@ -71,6 +71,7 @@ def other_pods(problem: PlacementProblem, names: Sequence[str]) -> list[Change]:
 
 
 def _helps(changed: PlacementProblem, names: Sequence[str]) -> bool:
+    """Returns whether, for each of these PodSets, some node has the labels that its pods select."""
     poll("explanation")
     nodes = changed.snapshot.nodes.values()
     return all(any(not selector_obstacle(shape, node) for node in nodes) for shape in _shapes(changed, names))

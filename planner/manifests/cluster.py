@@ -159,6 +159,7 @@ def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mappi
 
 
 def _name(document: Mapping[str, object], kind: str, where: Where) -> Where:
+    """Returns the location of the object for error messages: its file, kind, namespace and name."""
     metadata = mapping(document.get("metadata"), Where(where.file, kind, "metadata"))
     place = Where(where.file, kind, "metadata.name")
     name, namespace = text(metadata.get("name"), place), text(metadata.get("namespace"), place)
@@ -315,6 +316,7 @@ def _read_pool(objects: _ClusterObjects, item: Mapping[str, object], where: Wher
 
 
 def _key(item: Mapping[str, object], where: Where) -> str:
+    """Returns NAMESPACE/NAME, with "default" for an object without a namespace."""
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace")) or "default"
     return f"{namespace}/{metadata['name']}"
