@@ -53,9 +53,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class LeafSpine:
-    """The leaves of a topology and the graph between them.
+    """The leaves of a topology and the graph of their switches.
 
-    `cabled`: whether any link has a known speed. `gpus`: the number of GPUs by node name.
+    `cabled`: whether any link in the Topology object has a known speed. `gpus`: the number of GPUs by node.
     """
 
     topology: Topology

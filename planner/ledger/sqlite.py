@@ -229,6 +229,8 @@ def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection
     """Returns a connection to a ledger of this schema. Raises `sqlite3.Error` or `LedgerUnavailable`."""
     if create and path != MEMORY:
         _create_private(path)
+    # `isolation_level=None`: only `_transaction` begins and ends transactions. `check_same_thread=False`: the
+    # ledger's thread uses the connection that the caller's thread has opened.
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         uri, uri=path != MEMORY, timeout=busy_seconds, isolation_level=None, check_same_thread=False

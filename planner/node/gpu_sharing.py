@@ -148,7 +148,7 @@ class SharedGpus:
 def never(share: Share, hosts: Sequence[tuple[SharedGpus | None, int]]) -> str:
     """Returns why the share fits on none of these empty nodes, "" if it fits on one.
 
-    `hosts`: for each node, its `SharedGpus` (None if it has none to share) and its number of GPUs.
+    `hosts`: for each node, its `SharedGpus` (None if its GPUs cannot be shared) and its number of GPUs.
     """
     sharing = [(gpus, count) for gpus, count in hosts if gpus is not None and count > 0]
     if any(gpus.max_pods(share, count, 1) for gpus, count in sharing):

@@ -326,6 +326,7 @@ class _SeveralClassesFit:
                 for _ in range(count)
                 if share and gpus
             ]
+            # Without a share to place, the amounts decide. A share never fits if no GPUs can be shared.
             if not parts and (gpus or not self._shares[pod_class]):
                 break
             if gpus and gpus.fits(left.get(GPU, 0) - whole * room, parts):

@@ -75,7 +75,7 @@ def nvlink_exclusions(
     """
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
     gpus = min(needs(group, pod_set, words), _MAX_GPUS) if words else 0
-    if gpus < 2:
+    if gpus < 2:  # a single GPU is in one domain on every node
         return ()
     smaller = frozenset(str(size) for size in range(1, gpus))
     return (NodeExclusion(NVLINK_SIZE, smaller, f"{SMALL}{gpus} GPUs", passing=False),)
@@ -142,6 +142,7 @@ def level_key(topology: Topology, level: str) -> str:
         return HOSTNAME
     if level == "nvlink-domain":
         return next((key for key in topology.levels if key.endswith(NVLINK_KEYS)), HOSTNAME)
+    # Whole words only: "block" means "…/gce-topology-block", not "…/gce-topology-subblock".
     ending = [k for k in topology.levels if k.endswith(level) and not k[: -len(level)][-1:].isalnum()]
     return ending[0] if len(ending) == 1 else ""
 

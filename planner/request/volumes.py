@@ -161,6 +161,7 @@ def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[s
     if storage is None or not storage.waits or claim.volume:
         kind = f"class {storage.name}, which binds at once" if storage else "no class that is known"
         notes[f"the claim {name} ({kind}) has no volume yet: its pods wait until it has"] = None
+        # Even without waiting for a pod, the class creates the volume in one of its topologies.
         if storage is None or not storage.topologies or not storage.provisions:
             return None
     elif claim.node:
