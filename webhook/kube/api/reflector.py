@@ -76,19 +76,24 @@ class Reflector:
         """Lists and watches until cancelled; errors of the API server are retried."""
         pause = FIRST_PAUSE
         while True:
+            began = time.monotonic()
             try:
                 if not self._version and not await self._list():
                     await asyncio.sleep(ABSENT_SECONDS)
                     continue
                 await self._follow()
+                pause = FIRST_PAUSE
             except ApiError as error:
-                if error.status in (404, 410):  # the CRD was removed, or the version is too old: list again
-                    self._version = ""
-                    continue
-                pause = min(pause * 2, LONGEST_PAUSE) if self.problem else FIRST_PAUSE
-                self.forbidden = error.status == 403
-                self._trouble(f"{self.path}: {error}")
+                if time.monotonic() - began > LONGEST_PAUSE:
+                    pause = FIRST_PAUSE
+                is_outdated = error.status in (404, 410)  # the CRD was removed, or the version is too old
+                if is_outdated:
+                    self._version = ""  # list again
+                if not is_outdated or pause > FIRST_PAUSE:
+                    self.forbidden = error.status == 403
+                    self._trouble(f"{self.path}: {error}")
                 await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
 
     def go_without(self) -> None:
         """Treats the resource as empty. For a single read of a cluster by a user who may not read this

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -65,3 +66,26 @@ async def test_a_watch_goes_on_after_the_page_of_a_proxy(
 
     await follow(answer)
     assert not left
+
+
+@pytest.mark.parametrize("failure", [web.HTTPGone, web.HTTPNotFound])
+async def test_a_watch_that_is_refused_again_and_again_pauses_before_each_list(
+    monkeypatch: pytest.MonkeyPatch, failure: type[web.HTTPException]
+) -> None:
+    """Each list of a large cluster is work for the API server: it would be asked for one without end."""
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.1)
+    answers = {"/apis/scheduling.run.ai": GROUP, "/apis/scheduling.run.ai/v1": RESOURCES}
+    began, lists = time.monotonic(), []
+
+    def answer(request: web.Request) -> str:
+        if request.path in answers:
+            return answers[request.path]
+        if "watch" not in request.query:
+            lists.append(request.path)
+            return LISTED
+        if time.monotonic() - began < 1:
+            raise failure
+        return ADDED
+
+    await follow(answer)
+    assert len(lists) <= 6
