@@ -70,7 +70,7 @@ def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
     notes: tuple[str, ...] = ()
     if missing and len(ordered) > 1 and len({shape for _, shape in kinds}) > 1:
         notes = (f"{missing} of {counts.total()} pods are not here; taken to be like the others",)
-    elif missing and ordered[0].kind != "Pod":
+    elif missing and ordered[0].kind != "Pod":  # single pods arrive one by one: some are missing at first
         title = groups[0].name.partition("/")[2]
         notes = (
             f"{title} starts with {counts.total()} pods, this {ordered[0].kind} makes {known_counts.total()}",
@@ -93,7 +93,7 @@ def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
 
 
 def pod_set_in(gang: PodGroup, own: PodSet) -> str:
-    """Returns the name that a member's PodSet has in the combined gang; "" if it is not in it."""
+    """Returns the name of a member's PodSet in the combined gang (see `_names`); "" if it is not in it."""
     key = _key(own.shape)
     names = [pod_set.name for pod_set in gang.pod_sets if _key(pod_set.shape) == key]
     return next((name for name in names if name == own.name or name.startswith(f"{own.name}-")), "")
@@ -166,7 +166,7 @@ def _within(
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Returns levels, each with the PodSets that are required in one domain of it (`PodGroup.within`).
 
-    A PodSet that was split by shape is named by all of its parts, and keeps them in one domain of its level.
+    If a PodSet was split by shape, all that it became are named, and stay in one domain of its own level.
     """
     several = {kind[0] for kind, name in names.items() if name != kind[0]}
     own = {name: pod_set.constraint.required for (name, _), pod_set in sets.items() if name in several}
@@ -191,7 +191,7 @@ def _key(shape: PodShape) -> str:
 
 
 def _names(candidates: list[str]) -> list[str]:
-    """Returns distinct names: `main`, `main-2`, …"""
+    """Returns distinct names for PodSets of one part with several shapes: `main`, `main-2`, …"""
     seen: Counter[str] = Counter()
     names = []
     for name in candidates:

@@ -346,7 +346,7 @@ def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
 
 
 def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) -> Workload:
-    """Returns the workload as a member of a gang of several objects; of the others, the number is known."""
+    """Returns the workload as a member of a gang of several objects, with placeholders for the others."""
     if not workload.gangs:
         return workload
     total = shared_gang.group.get("spec", "minResources") if shared_gang.group is not None else Field(None)

@@ -48,7 +48,7 @@ class StatedContainer:
 
 @dataclass(frozen=True, slots=True)
 class AmountRules:
-    """How the amounts of one resource are computed.
+    """The rules by which the amounts of one resource are computed.
 
     `small`: the amount, as text, of a container without GPUs. `per_gpu`, `per_slice`: the share for each GPU
     and each MIG compute slice, in cores or bytes. `allowed`: the maximum of one container in the namespace,

@@ -1,4 +1,4 @@
-"""Which requests a policy or a binding applies to: rules, selectors, scope.
+"""The requests to which a policy or a binding applies: rules, selectors, scope.
 
 An exclude rule takes precedence over every other rule. An object selector matches if the object or the old
 object has the labels.

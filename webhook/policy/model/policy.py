@@ -28,7 +28,7 @@ for them. The dot at the end distinguishes `gang.podSet` from `gang.podSets`.
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Which inputs an expression reads.
+    """The inputs that an expression reads.
 
     `target`: `object`, `oldObject`, `request` or `variables`. `bayplan`: `gang`, `plan` or `cluster`.
     `pod_set`: fields of these that differ between PodSets. `params`: the parameter object.

@@ -132,7 +132,7 @@ def case_files(paths: Sequence[str | Path]) -> list[Path]:
             names = sorted(path for name in TEST_FILES for path in root.rglob(name))
             paths_below.update(dict.fromkeys(names))
         elif root.name in TEST_FILES:
-            find([root])
+            find([root])  # raises PolicyError if there is no such file
             paths_below[root] = None
     return list(paths_below)
 
