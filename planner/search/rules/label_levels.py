@@ -171,6 +171,7 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
         if any(len(under) > 1 for value, under in parents.items() if value):
             recurring.add(key)
         steps.append(_Step(level, finer.root, root, WeakKeyDictionary()))
+        # The inserted level moves each level from its index on one deeper.
         levels = [old_level + (old_level >= level) for old_level in levels]
         label_levels = {
             label: old_level + (old_level >= level) for label, old_level in label_levels.items()
@@ -224,7 +225,7 @@ def _deeper(branch: Subtree) -> Subtree:
 
 
 def _with_level(topology: Topology, key: str, level: int) -> Topology:
-    reservable = topology.levels[topology.reservable_index]
+    reservable = topology.levels[topology.reservable_index]  # stays the same level, at another index
     levels = (*topology.levels[:level], key, *topology.levels[level:])
     return replace(topology, levels=levels, reservable=reservable)
 
@@ -241,6 +242,7 @@ def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpac
         branches.append(Subtree(0, (value,), (0, 0, value), True, 0).with_children(branch.children))
         contents.append(pool.domain(branches[-1], capacity.children))
     root = Subtree(ROOT, (), (0, 0, ""), True, 0).with_children(tuple(branches))
+    # The key ends with a null character, which no label has: attempts at this level are recognized by it.
     tree = TopologyTree(
         _with_level(space.tree.topology, f"{key}\0", 0), space.tree.cluster, root, space.tree.places
     )

@@ -105,6 +105,7 @@ class SpreadRule:
         """
         if set(self.counted) <= set(self.keepers):
             return LabelCap(self.spread.key, self.keepers, self.counted)
+        # No label has this key, so each rule gets its own domains.
         return LabelCap(f"{self.spread.key}\0{self.number}", self.keepers, self.counted, drawn=self.values)
 
     def holds(self, counts: Mapping[str, Sequence[int]]) -> bool:
@@ -221,10 +222,12 @@ def _shares(
     rule_indices = [
         rule_index for rule_index, rule in enumerate(rules) if index in rule.counted and needs[rule_index]
     ]
+    # All sets of rules whose domains a pod of this class may fill up.
     sets = [
         sum(1 << rule_index for rule_index, on in zip(rule_indices, bits, strict=True) if on)
         for bits in _bits(len(rule_indices))
     ]
+    # By rule, how many pods the classes after this one can give it: a share that needs more is no solution.
     later = [
         sum(pod_classes[class_index].count for class_index in rule.counted if class_index > index)
         if needs[number]
@@ -266,6 +269,9 @@ def _divided(
 def _cut(
     pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int], shares: _Shares
 ) -> SpreadVariant:
+    """Returns the pod classes split by `shares`, with the caps of each rule: for all pieces the maximums, and
+    for the pieces that fill up its domains what each domain lacks.
+    """
     pieces: list[PodClass] = []
     cut_from: list[int] = []
     sets: list[int] = []
