@@ -99,6 +99,7 @@ class SecretCertificates:
         self._serving = _Serving(issue(new_authority(clock()), names, clock()), client_ca)
         self._published = ""
         self._published_at = 0.0
+        """The bundle that every configuration has, "" if they differ; since when, in monotonic seconds."""
         self._ready = False
         self.problem = ""
         """The current problem, "" if there is none; the last valid certificate stays in use."""
@@ -249,7 +250,7 @@ class SecretCertificates:
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "Opaque",
-        }  # no value of kubernetes.io/tls may be empty
+        }  # not kubernetes.io/tls: that type forbids empty values
         return {**kind, "metadata": metadata, "data": data}
 
     def _trouble(self, problem: str) -> None:

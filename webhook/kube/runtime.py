@@ -57,9 +57,13 @@ class ClusterRuntime:
     """The same ledger for admission calls: a claim is written only after a watch has shown the object."""
     queue: QueueWatch
     params: ParamsWatch
+    """The objects that policies use as parameters (`paramKind`)."""
     parameters: ParametersWatch
+    """Bayplan's own parameters, a ConfigMap."""
     access: Callable[[UserInfo], Access]
+    """Returns the access checks of a user."""
     election: asyncio.Task[None] | None = None
+    """The leader election; None if the replica does not take part."""
     certificates: SecretCertificates | None = None
     """Set if the certificates are in a Secret of the cluster."""
     recoveries: Histogram | None = None
@@ -224,7 +228,7 @@ def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str)
     """Returns whether the workload of a reservation is stored under this UID, or a bound pod uses the
     reservation.
 
-    The second is for gangs that consist of pods alone, which have no workload.
+    Bound pods count only for gangs that are named after pods or a group: these may have no workload.
     """
     if queue.stands(held.gang, uid):
         return True

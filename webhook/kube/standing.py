@@ -210,12 +210,12 @@ class Lookout:
     async def standing(self, now: float) -> ClusterStanding:
         """Returns the current state. `now`: seconds since the epoch."""
         runtime = self.runtime
-        with suppress(ApiError):  # if the user may not read it, `unread` says so
+        with suppress(ApiError):  # if the user may not read the Deployment, `unread` says so
             runtime.settings = settings_of(await self.deployment())
         picture = runtime.snapshot()
         assert picture is not None, "all was read, or is done without"
         in_force = runtime.environment().beside(PolicySet())
-        runtime.queue.in_force = lambda: in_force.settings
+        runtime.queue.in_force = lambda: in_force.settings  # as a server does: the rules read it there
         world = world_of(picture, runtime.ledger.watched(now), runtime.queue, now, observed=in_force.observed)
         gangs = await asyncio.to_thread(standings, world)
         return ClusterStanding(world.snapshot, gangs, await self._leader(), self.unread, now)

@@ -174,7 +174,7 @@ class Controller:
                 if error.status in OF_ALL_CALLS:
                     raise
                 log.warning("controller: %s: %s; other gangs go on", type(action).__name__, error)
-        for ref, text in held_places(world):
+        for ref, text in held_places(world):  # `tell` writes each text once
             await self._recorder.tell(ref, "Reserved", text)
         await self._outcomes.write(world.snapshot)
         if self._fence is not None:
@@ -224,6 +224,7 @@ class Controller:
         bound = frozenset(pod.name for pod in world.snapshot.pods)
 
         def shows(kind: str, key: str, version: str) -> bool:
+            # The queue's watch shows unbound pods only; a bound pod is in the snapshot.
             return self._queue.shows(kind, key, version) or (kind == "Pod" and key in bound)
 
         owned = await with_stored_owner(self._api, self._queue.paths(), shows, left)
@@ -382,6 +383,7 @@ class Controller:
                 notes = {RESERVATION: reservation.id} if reservation is not None else {}
                 return let_in(stored, (), (), notes)
             patch = opened(stored, snapshot, gang.group, reservation, pod.pod_set)
+            # The gang's own pods tolerate the taint that keeps other pods off the domain.
             if self._fence is not None and reservation is not None and reservation.mode == "domain":
                 patch["spec"]["tolerations"] = with_tolerations(
                     stored["spec"].get("tolerations"), [reservation]

@@ -30,7 +30,7 @@ def let_in(
     """
     spec = pod["spec"]
     gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != QUEUED_GATE]
-    patch: Json = {"schedulingGates": gates or None}
+    patch: Json = {"schedulingGates": gates or None}  # a merge patch replaces lists; None removes the field
     node = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
     former = node.get("nodeSelectorTerms") or []
     if terms:

@@ -76,7 +76,9 @@ class Leader:
     _task: asyncio.Future[None] | None = None
     _seen: str = ""
     _seen_at: float = 0.0
+    """The last seen resource version of the Lease, and when it was first seen, in monotonic seconds."""
     _renewed: float = 0.0
+    """When the last successful check of the Lease began, in monotonic seconds."""
 
     async def run(self) -> None:
         """Takes part in the election until cancelled; then the work ends and the Lease is released."""

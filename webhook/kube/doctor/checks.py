@@ -362,3 +362,4 @@ CHECKS: tuple[Check, ...] = (
     _api_server, _kinds, _reports, _webhooks, _modes, _certificate, _replicas, _leader, _rights,
     _topology, _fence, _latency,
 )  # fmt: skip
+"""In an order in which the first failure explains later ones."""

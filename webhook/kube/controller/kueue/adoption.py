@@ -111,8 +111,8 @@ def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[Bound
 class _Scene:
     """A Workload's assignment and its cluster.
 
-    `name`: the gang that should hold the place. `own`: the bound pods of the Workload. `stands`: the same,
-    counted by PodSet and node. `kept`: by node, the number of seats that the gang holds.
+    `name`: the gang that should hold the place. `own`: the bound pods of the Workload. `stands`: their
+    number by PodSet and node. `kept`: by node, the number of seats that the gang holds.
     """
 
     place: KueuePlace
@@ -127,6 +127,7 @@ class _Scene:
         own, stands, kept = tuple(pods_of(snapshot, place, name)), Seats(), Counter[str]()
         left = Counter({part.name: sum(d.count for d in part.domains) for part in place.pod_sets})
         for pod in own:
+            # A pod counts for the first PodSet with its requests that still lacks pods.
             alike = (p.name for p in place.pod_sets if left[p.name] and p.requests == pod.requests)
             if (part := next(alike, None)) is not None:
                 left[part] -= 1

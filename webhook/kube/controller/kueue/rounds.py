@@ -95,6 +95,7 @@ def kueue_round(
                     actions.append(Release(unclear, "Kueue places its pods", gangs.get(unclear.gang)))
                     snapshot = snapshot.without(unclear.gang)
             continue
+        # The gang's own reservation replaces the one under the Workload's name.
         if holding and (double := snapshot.holding(place.gang)) is not None:
             actions.append(Release(double, f"{holding[0].gang} holds it"))
             snapshot = snapshot.without(place.gang)
