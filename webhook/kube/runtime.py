@@ -100,7 +100,7 @@ class ClusterRuntime:
         """
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
-        watch = ClusterWatch(api)
+        watch = ClusterWatch(api, namespace)
         queue = QueueWatch(api, watch.news.set, watch.pod_groups)
         parameters = ParametersWatch(api, namespace, queue.rechosen)
         ledger = KubeLedger(api, commit_seconds, partial(StoredOwners, api))

@@ -274,7 +274,7 @@ async def _rights(patient: Patient) -> list[CheckFinding]:
 
 
 async def _topology(patient: Patient) -> list[CheckFinding]:
-    watch = ClusterWatch(patient.api)
+    watch = ClusterWatch(patient.api, patient.namespace)
     await watch.start()
     try:
         async with asyncio.timeout(30):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -110,7 +110,9 @@ class ClusterWatch(Watches):
     `close` it after use.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, namespace: str = "") -> None:
+        """`namespace`: that of the installation, whose ConfigMaps are read too."""
+        spaces = (*CONFIG_SPACES, namespace)
         self._lock = threading.Lock()  # decisions run in threads
         self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
@@ -118,7 +120,9 @@ class ClusterWatch(Watches):
         self._gangs = [Store(partial(_typed, gang), gang.kind, self._regrouped, self._lock) for gang in GANGS]
         self._groups: PodGroups | None = {}
         """None from a change until the next read: the thousands of changes of a list need one computation."""
-        self._extras = [Store(_checked(extra), extra.kind, self._redescribed, self._lock) for extra in EXTRAS]
+        self._extras = [
+            Store(_checked(extra, spaces), extra.kind, self._redescribed, self._lock) for extra in EXTRAS
+        ]
         self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
         self._static_problem = ""
@@ -249,14 +253,14 @@ class ClusterWatch(Watches):
         self.news.set()
 
 
-def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
+def _checked(extra: Extra, spaces: Container[str]) -> Callable[[Json, Where], Json | None]:
     """Returns a reader that checks an object, and adds apiVersion and kind, which list items lack.
 
     The reader raises `InputError` for an invalid object, and returns None for one that is not read.
     """
 
     def check(item: Json, where: Where) -> Json | None:
-        if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
+        if extra.name and item["metadata"].get("namespace") not in spaces:
             return None
         if extra.condense is not None:
             item = extra.condense(item, where)

@@ -19,9 +19,9 @@ class Nowhere(Api):
         """Connects to nothing."""
 
 
-def watch() -> ClusterWatch:
+def watch(namespace: str = "bayplan-system") -> ClusterWatch:
     """A watch that has read an empty cluster."""
-    cluster_watch = ClusterWatch(Nowhere())
+    cluster_watch = ClusterWatch(Nowhere(), namespace)
     for reflector in cluster_watch.reflectors:
         reflector.handler.replaced((), 1)
         reflector.synced.set()
@@ -56,6 +56,13 @@ def test_a_schedulers_configmap_counts() -> None:
     cluster_watch = watch()
     assert settled(cluster_watch) == 4
     tell(cluster_watch, CONFIG, config("kube-system"))
+    assert settled(cluster_watch) == 7
+
+
+def test_a_configmap_in_the_namespace_of_the_installation_counts() -> None:
+    """The leader writes the history of the gangs there, and would otherwise never read it again."""
+    cluster_watch = watch("planning")
+    tell(cluster_watch, CONFIG, config("planning"))
     assert settled(cluster_watch) == 7
 
 
