@@ -227,7 +227,7 @@ def _shares(
         sum(1 << rule_index for rule_index, on in zip(rule_indices, bits, strict=True) if on)
         for bits in _bits(len(rule_indices))
     ]
-    # By rule, how many pods the classes after this one can give it: a share that needs more is no solution.
+    # By rule, how many pods the later classes can give it. A share after which a rule needs more is left out.
     later = [
         sum(pod_classes[class_index].count for class_index in rule.counted if class_index > index)
         if needs[number]
