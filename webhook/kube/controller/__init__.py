@@ -6,6 +6,7 @@ Words:
 - *held back* pod: it has a scheduling gate of another controller, which Bayplan never removes
 - *place*: what a reservation holds; *pin*: the required node affinity that keeps a pod in its place
 - *seat*: room for one pod of a PodSet on one node, as a reservation counts it
+- *bereft* gang: it names a reservation that is not in the book; the controller *restores* its place
 - *verdict*: why the scheduler does not bind a pod, from the pod's condition PodScheduled
 - *member*: an object of a gang of several objects; a *late* one joins after the gang has its place
 - *adopt*: reserve the nodes that Kueue's Topology-Aware Scheduling has assigned to a Workload

@@ -18,6 +18,8 @@ The rules:
    gang holds, before the queue. KAI is told if a Job's gang has become smaller, even if Kueue places it.
 5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: no later gang delays the
    first gang without a place.
+
+Pods that a scheduler leaves unbound, or that wait at another controller's gate, are reported, not changed.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
     """Returns the actions that are due, in the order in which they are to be carried out."""
     gangs = world.gangs
     due = _Due(world.snapshot, memory)
-    for reservation in world.snapshot.reservations:
+    for reservation in world.snapshot.reservations:  # rule 1, up to `kueue_round`
         due.end_or_claim(world, reservation, gangs.get(reservation.gang))
     due.actions += _ungated(world, gangs)
     due.actions += _sizes_to_tell(world)
@@ -101,20 +103,20 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
     due.actions += by_kueue.actions
     due.actions += _left_by_schedulers(world, (enforced[name] for name in enforced if name in by_kueue.gangs))
     planned = {name: gang for name, gang in enforced.items() if name not in by_kueue.gangs}
-    for reservation in due.snapshot.reservations:
+    for reservation in due.snapshot.reservations:  # rules 2 and 4
         if (holder := planned.get(reservation.gang)) is not None:
             due.keep_place(world, holder, reservation)
             due.actions += _left_by_schedulers(world, [holder])
     due.actions += _held_at_gates(world, planned.values())
-    for gang in planned.values():
+    for gang in planned.values():  # rule 3
         if gang.name in memory.missing and gang.name not in memory.idle and is_bereft(gang, due.snapshot):
             due.restore(gang)
     without = [
         gang for gang in planned.values() if not gang.finished and due.snapshot.holding(gang.name) is None
     ]
-    due.actions += _let_in_without_place(without)
+    due.actions += _let_in_without_place(without)  # rule 4
     waiting = [_as_known(due.snapshot, _freed(due.snapshot, gang)) for gang in without if gang.waits]
-    return due.actions + queue(due.snapshot, waiting, world.limits, world.rules)
+    return due.actions + queue(due.snapshot, waiting, world.limits, world.rules)  # rule 5
 
 
 @dataclass(slots=True)
