@@ -8,14 +8,15 @@ that the budget leaves untried is not suggested.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import leaf_spine
+from planner.explain.fewer_pods import fewer_pods
 from planner.explain.pod_changes import Change, as_stated, other_pods, own_amounts, smaller, tolerations
 from planner.model.deadline import poll
 from planner.model.natural_order import natural
-from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.podgroup import Constraint, PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import ROOT, Topology
 from planner.model.words import pods
@@ -103,7 +104,7 @@ def has_place(problem: PlacementProblem, place: Place) -> bool:
     return Trial(place).placed(problem) is not None
 
 
-def fewer_pods(
+def with_fewer_pods(
     problem: PlacementProblem, names: Sequence[str], fits: int, place: Place
 ) -> tuple[Alternative, ...]:
     """Returns the request with as many pods of these PodSets as are admitted, at most `fits`; () for none."""
@@ -140,85 +141,22 @@ class Trial:
 # -- fewer pods ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Reduction:
-    """Reductions of some PodSets by whole slices. Each has a number; a larger number leaves more pods.
-
-    `pod_sets`: largest first. `steps`: for each, the pods of one slice. The number is how many slices are
-    left of a single PodSet or, of several, how many pods of the first; the others are reduced in proportion.
-    """
-
-    pod_sets: tuple[PodSet, ...]
-    steps: tuple[int, ...]
-
-    def counts(self, number: int) -> dict[str, int]:
-        """Returns the pod counts of the reduction with this number, by PodSet name.
-
-        Each of several PodSets keeps at least one slice.
-        """
-        if len(self.pod_sets) == 1:
-            return {self.pod_sets[0].name: number * self.steps[0]}
-        widest = self.pod_sets[0].count
-        return {
-            pod_set.name: max(1, pod_set.count * number // widest // step) * step
-            for pod_set, step in zip(self.pod_sets, self.steps, strict=True)
-        }
-
-
 def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with fewer pods, as many as have a placement. Reduces one PodSet only, the largest
-    first; if none of these reductions suffices, all the named PodSets together.
-    """
-    asked = problem.asked
-    sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
-    size = sum(pod_set.count for pod_set in sets)
-    for pod_set in sets:
-        # Of the `fits` pods that have a place, the other PodSets keep all of theirs.
-        step, room = _step(asked, pod_set), min(pod_set.count - 1, fits - (size - pod_set.count))
-        counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), trial)
-        if counts:
-            yield _fewer_words(problem, counts)
-            return
-    if len(sets) > 1:
-        reduction = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
-        counts = _largest_count(problem, sets[0].count - 1, reduction, trial)
-        if counts:
-            yield _fewer_words(problem, counts)
+    """Yields the request with as many pods of these PodSets as have a placement, at most `fits`."""
+    counts = fewer_pods(problem, names, fits, lambda changed: trial.placed(changed) is not None)
+    if counts:
+        yield Alternative(_fewer_words(problem.asked, counts), problem.resized(counts).asked)
 
 
-def _step(group: PodGroup, pod_set: PodSet) -> int:
-    """Returns the number of pods that can only be removed together: those of one slice; 1 without slices."""
-    return max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
-
-
-def _largest_count(
-    problem: PlacementProblem, high: int, reduction: _Reduction, trial: Trial
-) -> dict[str, int]:
-    """Returns the pod counts of the largest reduction up to number `high` that has a placement; {} for none.
-
-    The binary search assumes that if a number of pods fits, every smaller number fits too. It tries `high`
-    first.
-    """
-    low, middle = 0, high
-    while low < high:
-        if trial.placed(problem.resized(reduction.counts(middle))):
-            low = middle
-        else:
-            high = middle - 1
-        middle = (low + high + 1) // 2
-    return reduction.counts(low) if low else {}
-
-
-def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternative:
-    sets = problem.asked.pod_sets
-    suffixes = {pod_set.name: f" of {pod_set.name}" if _several(problem.asked) else "" for pod_set in sets}
+def _fewer_words(group: PodGroup, counts: Mapping[str, int]) -> str:
+    suffixes = {pod_set.name: f" of {pod_set.name}" if _several(group) else "" for pod_set in group.pod_sets}
     parts = [
         f"{'a minimum of ' if pod_set.max_count > pod_set.count else ''}{pods(counts[pod_set.name])}"
         f"{suffixes[pod_set.name]}"
-        for pod_set in sets
+        for pod_set in group.pod_sets
         if counts.get(pod_set.name, pod_set.count) != pod_set.count
     ]
-    return Alternative(" and ".join(parts), problem.resized(counts).asked)
+    return " and ".join(parts)
 
 
 # -- a coarser level -----------------------------------------------------------------------------------------

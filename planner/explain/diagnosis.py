@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.capacity import hosts
 from planner.explain import fabric_messages, messages, numa_messages, spread_messages
-from planner.explain.alternatives import Shortfall, alternatives, fewer_pods, slower_links
+from planner.explain.alternatives import Shortfall, alternatives, slower_links, with_fewer_pods
 from planner.explain.label_values import nearest
 from planner.explain.node_words import NodeWords
 from planner.explain.obstacles import CLAIMS, LACKS, NodeCounts, node_counts, pod_counts, short_of, usable
@@ -123,7 +123,7 @@ def _over_limits(
     could = could_ever(searched, shortage.fabric, place)
     names = [pod_set.name for pod_set in gang.pod_sets]
     asked = problem if could else problem.when_empty()
-    ways = [way.words for way in fewer_pods(asked, names, gang.size - 1, place_gang)]
+    ways = [way.words for way in with_fewer_pods(asked, names, gang.size - 1, place_gang)]
     return Answer(
         searched.name,
         "queued" if could else "rejected",
