@@ -3,6 +3,7 @@
 - `device`: a device; `slices`: the devices in ResourceSlices; `node_devices`: the devices of one node;
   `devices_by_node`: those of every node
 - `claims`, `catalog`, `selectors`: claims, DeviceClasses, and which devices a selector matches
+- `bound_claims`: what the claims of bound pods take from their nodes
 - `availability`: the free devices of a node; `device_masks`: sets of devices as bits
 - `allocator`: which claims can be allocated together; `demand_fit`: whether a node's devices meet a demand;
   `partitions`: devices that share counters

@@ -1,7 +1,8 @@
 """Matches claims to the devices of a cluster's nodes: as a `ClaimSpec`, or as amounts of pools.
 
 A pod names claims, a claim requests devices of a class that match selectors, and nodes offer devices. This
-module combines the three, for gangs before they are planned (`request/device_claims.py`) and for bound pods.
+module combines the three, for gangs before they are planned (`request/device_claims.py`) and for bound pods
+(`bound_claims`).
 
 With ResourceSlices, the planner records two things for a claim. For 2 × `gpu.nvidia.com`: one unit of the
 resource `claims/DIGEST` (digest of the claim's content, `ClaimSpec`), for which `AvailableDevices` decides
@@ -13,7 +14,7 @@ number of devices comes from the node's labels and allocatable amounts; a claim 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.devices.availability import AvailableDevices, unallocated_devices
@@ -21,16 +22,16 @@ from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, Resource
 from planner.devices.device import Device
 from planner.devices.devices_by_node import DevicesByNode, NodeKind, kinds_by_labels, kinds_by_slices
 from planner.devices.node_devices import meets
-from planner.devices.pools import DRIVER, pool_amounts, pool_of, pools_of
+from planner.devices.pools import DRIVER, pool_amounts, pool_of
 from planner.devices.selectors import meets_selector
 from planner.devices.slices import CHANNEL_DRIVER
-from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of
+from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.names import namespace_of
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod import BoundPod, ClaimUse
-from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, GPU, PRODUCT_LABEL, Resources
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, PRODUCT_LABEL
 
 _CLASSES: Mapping[str, str] = {
     "gpu.nvidia.com": "gpu",
@@ -252,146 +253,12 @@ class Devices:
         """Returns the node's devices with none allocated, or None if its ResourceSlices list no devices."""
         return unallocated_devices(node, self.node_devices)
 
-    def available_now(
-        self,
-        node: Node,
-        pods: Sequence[BoundPod],
-        promised: Resources,
-        claim_specs: Mapping[str, ClaimSpec],
-    ) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """Returns the node's devices with their allocations and pending claims, and the promised amounts.
-
-        `promised`: what bound pods use and gangs have reserved, by resource; claims count by the name of
-        their `ClaimSpec`. `claim_specs`: the claims of the gangs, by that name. The returned amounts are
-        `promised` without the claims. If the node has devices in ResourceSlices, two amounts are added to its
-        pools: the minimum for claims for extended resources that have no devices yet, and the devices that
-        are unavailable although no claim of `pods` has them (for example if shared counters are used up).
-        """
-        amounts = {name: count for name, count in promised.items() if not name.startswith(PREFIX)}
-        empty = self.available(node)
-        if empty is None:
-            return None, amounts
-        specs, served, counted = dict(claim_specs), Counter[str](), Counter[str]()
-        for pod, use, claim in self._claims_on(pods):
-            claim_spec = self._claim_spec_of_pod(use, claim, pod)
-            if claim_spec is not None:
-                specs[claim_spec.name] = claim_spec
-                if (devices := self._allocated_amounts(claim, node.name)) is not None:
-                    served[claim_spec.name] += 1
-                    counted.update(devices)
-        standing = self._pending_extended(node, pods, promised, specs)
-        for name, count in standing.items():
-            for pool, amount in self.min_amounts(specs[name]).items():
-                amounts[pool] = amounts.get(pool, 0) + amount * count
-        asked = standing + Counter({name: n for name, n in promised.items() if name in specs})
-        pending = tuple(
-            (specs[name], count - served[name])
-            for name, count in sorted(asked.items())
-            if count > served[name]
-        )
-        allocated = self.node_devices.allocated(node.name)
-        for name, count in empty.node_devices.unavailable_by_pool(allocated).items():
-            if (unseen := count - counted[name]) > 0:
-                amounts[name] = amounts.get(name, 0) + unseen
-        return replace(empty, allocated=allocated, pending=pending, plugin_gpus=promised.get(GPU, 0)), amounts
-
-    def _pending_extended(
-        self, node: Node, pods: Sequence[BoundPod], promised: Resources, claim_specs: dict[str, ClaimSpec]
-    ) -> Counter[str]:
-        """Returns how many claims for extended resources have no devices yet, by the name of their spec; adds
-        these specs to `claim_specs`. A resource that the node's device plugin offers needs no claim.
-        """
-        specs: Counter[str] = Counter()
-        for resource, claim_spec in self.extended_claims.items():
-            if promised.get(resource) and not node.allocatable.get(resource):
-                served = sum(
-                    pod.requests.get(resource, 0)
-                    for pod in pods
-                    if self._has_extended_devices(pod, node.name)
-                )
-                claim_specs[claim_spec.name] = claim_spec
-                specs[claim_spec.name] += max(0, promised[resource] - served)
-        return specs
-
-    def _has_extended_devices(self, pod: BoundPod, node: str) -> bool:
-        """Reports whether the claim for a pod's extended resources has devices of this node."""
-        claim = self.claims.claims.get(f"{pod.name.partition('/')[0]}/{pod.extended_claim}")
-        return claim is not None and self._allocated_amounts(claim, node) is not None
-
-    # -- bound pods ----------------------------------------------------------------------------------------
-
-    def counted(self, pods: Iterable[BoundPod]) -> list[BoundPod]:
-        """Returns one node's pods with their claimed devices as requests; a shared claim counts once."""
-        taken: dict[str, Counter[str]] = {}
-        pod_list = list(pods)
-        for pod, use, claim in self._claims_on(pod_list):
-            taken.setdefault(pod.name, Counter()).update(self._amounts_of(use, claim, pod))
-        return [
-            replace(pod, requests={**pod.requests, **taken[pod.name]}) if taken.get(pod.name) else pod
-            for pod in pod_list
-        ]
-
-    def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, ResourceClaim]]:
-        """Yields each claim of one node's pods once, with a pod that has it and the pod's reference to it.
-        For a template, yields the claim that was generated from it for the pod, if there is one.
-        """
-        shared_seen: set[str] = set()
-        for pod in pods:
-            namespace = namespace_of(pod.name)
-            for use in pod.claims:
-                name = f"{namespace}/{use.source}"
-                if not use.template and name in shared_seen:
-                    continue
-                if not use.template:
-                    shared_seen.add(name)
-                generated = self.claims.claims.get(f"{namespace}/{use.resource_claim or use.source}")
-                claim = generated or self.find(use, namespace)
-                if claim is not None:
-                    yield pod, use, claim
-
-    def _amounts_of(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> Counter[str]:
-        """Returns the claim's amounts of pools and, with ResourceSlices, one unit of its `ClaimSpec`."""
-        if not self.claims.slices:
-            return self._by_labels(claim, pod.node)
-        claim_spec = self._claim_spec_of_pod(use, claim, pod)
-        if claim_spec is None:
-            return Counter()
-        allocated = self._allocated_amounts(claim, pod.node)
-        amounts = Counter(self.min_amounts(claim_spec) if allocated is None else allocated)
-        amounts[claim_spec.name] += 1
-        return amounts
-
-    def _by_labels(self, claim: ResourceClaim, node: str) -> Counter[str]:
-        """Returns the amounts of pools that a claim takes on a node whose devices come from labels. If
-        devices of several pools match a request, the first pool by name counts.
-        """
-        node_kind = next((kind for kind in self.node_kinds if node in kind.names), None)
-        taken: Counter[str] = Counter()
-        for request in claim.requests:
-            device_request = None if request.admin_access else self.device_request(request)
-            if node_kind is not None and device_request is not None:
-                devices = self.matching(device_request, node_kind)
-                if pools := [pool_of(device) for device in devices]:
-                    count = sum(devices.values()) if request.count == UNKNOWN else request.count
-                    taken.update(pool_amounts(Counter({min(pools): count})))
-        return taken
-
-    def _claim_spec_of_pod(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
+    def claim_spec_of_pod(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
         """Returns the spec of a bound pod's claim; claims generated from one template share a cache entry."""
         key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
         if key not in self._claim_specs:
             self._claim_specs[key] = self.claim_spec(self.find(use, namespace_of(key[1])) or claim)
         return self._claim_specs[key]
-
-    def _allocated_amounts(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:
-        """Returns how many of the node's devices the claim has, by pool; None if it has none of them."""
-        devices = [
-            self.node_devices.device(device_id)
-            for device_id in claim.allocated
-            if self.node_devices.node_of(device_id) == node
-        ]
-        node_devices = [device.device for device in devices if device is not None]
-        return pools_of(node_devices) if node_devices else None
 
 
 def _extended_claims(claims: Claims) -> dict[str, ClaimSpec]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from planner.cluster.usage.occupancy import Holds, Pods, add, unaccounted
 from planner.devices.availability import AvailableDevices
+from planner.devices.bound_claims import available_now, counted
 from planner.devices.catalog import Devices
 from planner.devices.claims import Claims
 from planner.devices.devices_by_node import DevicesByNode
@@ -102,7 +103,7 @@ class NodeUsage:
 
     def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
         """Returns the node's devices from ResourceSlices, and the promised amounts in the form in which
-        `Devices.available_now` returns them.
+        `available_now` returns them.
         """
         if (
             not self._pods.on(node.name)
@@ -116,11 +117,11 @@ class NodeUsage:
             for _, traits in reservation.traits
             for claim_spec in traits.claim_specs
         }
-        return self._hardware.devices.available_now(node, self._pods.on(node.name), promised, claim_specs)
+        return available_now(self._hardware.devices, node, self._pods.on(node.name), promised, claim_specs)
 
     def used_on(self, node: str) -> dict[str, int]:
         """Returns the amounts that bound pods use on a node beyond their gangs' reservations there."""
         pods: Iterable[BoundPod] = self._pods.on(node)
         if any(pod.claims for pod in pods):
-            pods = self._hardware.devices.counted(pods)
+            pods = counted(self._hardware.devices, pods)
         return unaccounted(pods, self._holds.on(node))
