@@ -13,7 +13,7 @@ from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES, MISSPELT_DEVI
 from webhook.workloads import WorkloadKind
 from webhook.workloads.keys.topology_keys import KEYS, OLD_SCOPE
 from webhook.workloads.left_alone import ON_EACH_NODE
-from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, REFERENCES
+from webhook.workloads.shared_gangs.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, REFERENCES
 
 OUR_PREFIX = "bayplan.dev/"
 TOPOLOGY_ANNOTATIONS = tuple(

@@ -6,13 +6,11 @@
 - `modes`: the mode of a namespace, and what each mode does with a decision
 - `evaluation`: `Evaluation`, the values that a decision computes from its inputs, by name
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
-- `unchanged`: which pod templates policies and plan may change; `fewer_replicas`: whether their changes let
-  fewer pods fit
+- `updates`: which pod templates policies and plan may change, and what a second `kubectl apply` keeps
 - `own_keys`: removes from pod templates the keys of a plan that nobody made
 - `size`: the largest object that is read; `bounds`: the largest request that is planned; `too_long`: the
   answer when a decision takes too long
 - `used_topology`: warns when a Topology that gangs use is changed or deleted
-- `reapply`: keeps a second `kubectl apply` from undoing what admission wrote
 - `response`: refusal, warnings and audit annotations; `ledger_steps`: reserve, claim, release
 
 The *plan* says where the gangs of the object go. An *effect* is what one policy, or the plan, changes of the

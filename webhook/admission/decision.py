@@ -30,11 +30,11 @@ from webhook.admission.ledger_steps import (
 )
 from webhook.admission.modes import ModeInForce, answer_in
 from webhook.admission.own_keys import without_foreign_plan, without_gang_labels
-from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.size import left_alone
 from webhook.admission.too_long import took_too_long
-from webhook.admission.unchanged import replacement_warning
+from webhook.admission.updates.reapply import with_applied, with_former_templates
+from webhook.admission.updates.unchanged import replacement_warning
 from webhook.admission.used_topology import still_used
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import find
@@ -147,7 +147,7 @@ def _had_error(context: RequestContext, error: InputError) -> bool:
 
 def _mutate(context: RequestContext, obj: Json) -> Decision:
     """Returns the decision of the mutating call. If an update repeats the manifest of the stored object, the
-    decision is made on the object with its stored templates (`reapply`).
+    decision is made on the object with its stored templates (`updates.reapply`).
     """
     evaluation = Evaluation(context, obj)
 

@@ -16,9 +16,9 @@ from planner.model.errors import InputError
 from planner.node.node_groups import NodeGroup
 from webhook.admission.bounds import check_bounds
 from webhook.admission.context import RequestContext
-from webhook.admission.fewer_replicas import fewer_replicas
 from webhook.admission.plan_step import PlanStep
-from webhook.admission.unchanged import changeable_templates, needs_plan
+from webhook.admission.updates.fewer_replicas import fewer_replicas
+from webhook.admission.updates.unchanged import changeable_templates, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path, find
@@ -37,8 +37,8 @@ from webhook.variables.cluster import NO_CLUSTER, cluster_variable
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
-from webhook.workloads.merge import whole
 from webhook.workloads.read_templates import ReadTemplates
+from webhook.workloads.shared_gangs.merge import whole
 from webhook.workloads.stored import controller_row
 from webhook.workloads.templates import pod_specs
 
@@ -67,9 +67,10 @@ class LazyMapping(Mapping[str, Any]):
 class Evaluation:
     """The state of one decision. It gives the policy engine its inputs (`PolicyInputs`).
 
-    `obj`: the object of the request, possibly with its stored templates (`reapply`). `original`: the workload
-    of `obj`. `changeable`: what may change of its templates. `plan`: the result of the last `make_plan`, None
-    if nothing is planned. Raises `InputError` if the object is malformed or exceeds the bounds in `bounds`.
+    `obj`: the object of the request, possibly with its stored templates (`updates.reapply`). `original`: the
+    workload of `obj`. `changeable`: what may change of its templates. `plan`: the result of the last
+    `make_plan`, None if nothing is planned. Raises `InputError` if the object is malformed or exceeds the
+    bounds in `bounds`.
     """
 
     def __init__(self, context: RequestContext, obj: Json) -> None:

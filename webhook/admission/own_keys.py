@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from planner.model.deadline import poll
-from webhook.admission.unchanged import former_paths
+from webhook.admission.updates.unchanged import former_paths
 from webhook.jsontools.path import Path, find, replaced
 from webhook.placement.pod_gang import INDEX, REPLICAS
 from webhook.workloads import Template, Workload

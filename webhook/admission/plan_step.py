@@ -18,7 +18,7 @@ from planner.model.errors import InputError
 from planner.model.podgroup import PodGroup
 from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.context import RequestContext
-from webhook.admission.unchanged import begins
+from webhook.admission.updates.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
 from webhook.placement.hold import has_bound_pod

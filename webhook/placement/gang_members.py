@@ -17,8 +17,8 @@ from planner.model.reservation import Reservation
 from planner.model.resources import Resources
 from webhook.placement.gang_seat import GangSeats
 from webhook.workloads import Workload
-from webhook.workloads.merge import pod_set_in, whole
-from webhook.workloads.pod_groups import OTHERS
+from webhook.workloads.shared_gangs.merge import pod_set_in, whole
+from webhook.workloads.shared_gangs.pod_groups import OTHERS
 
 SeatNames = Mapping[str, str]
 """By PodSet name of a member, the name of the gang's PodSet whose seats its pods have."""

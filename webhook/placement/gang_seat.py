@@ -28,7 +28,7 @@ from planner.planning.replay import fingerprint
 from webhook.placement.hold import bound_seats
 from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import POD_SET, RESERVATION
-from webhook.workloads.pod_groups import OTHERS
+from webhook.workloads.shared_gangs.pod_groups import OTHERS
 from webhook.workloads.templates import value_at
 from webhook.workloads.workload import GangShare
 

@@ -28,7 +28,7 @@ from webhook.workloads.keys.annotation_keys import (
     QUEUED_GATE,
     RESERVATION,
 )
-from webhook.workloads.pod_groups import MAIN
+from webhook.workloads.shared_gangs.pod_groups import MAIN
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@
 
 - `kinds`: the table of kinds; `layouts`: where each family of kinds keeps its pods
 - `options`: Bayplan's own annotations; `implied_labels`: labels that a controller adds to its pods
-- `pod_groups`: the gang that single pods join; `subgroups`: the parts of such a gang
+- `shared_gangs`: gangs of several objects, such as the pods of a PodGroup
 - `workload`: the result of reading an object; `reader`, `gangs`: read it
 - `templates`: a template as a Pod and back; `read_templates`: caches templates that did not change
 - `fields`: a value with its path
@@ -15,7 +15,6 @@
 - `stored`: controller, reservations and times of any stored object
 - `left_alone`: objects that Bayplan ignores; `unread_kinds`: pods in objects of unknown kinds
 - `node_affinity`: adds terms to a pod's required or preferred node affinity
-- `merge`: combines the members of one gang
 
 The *members* of a gang may be several objects (pods of a PodGroup, two Jobs); each has a *share* of the
 gang's pods. A *seat* is the room that the plan keeps for one pod of the gang, also if the pod does not exist
@@ -28,8 +27,8 @@ from webhook.jsontools.path import Path
 from webhook.workloads.gangs import asks_for_gpus
 from webhook.workloads.keys.topology_keys import KEYS, Key
 from webhook.workloads.kinds import KINDS, WorkloadKind
-from webhook.workloads.merge import joined
 from webhook.workloads.reader import pod_templates, read, wants_plan
+from webhook.workloads.shared_gangs.merge import joined
 from webhook.workloads.templates import pod_of, write_pod
 from webhook.workloads.workload import Template, Workload
 

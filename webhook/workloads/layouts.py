@@ -90,7 +90,7 @@ def no_pods(obj: Field) -> WorkloadLayout:
 
 
 def pod(obj: Field) -> WorkloadLayout:
-    """Returns a pod as its own template; `pod_groups` finds the gang that it joins."""
+    """Returns a pod as its own template; `shared_gangs` finds the gang that it joins."""
     return together([member("main", 1, obj)])
 
 

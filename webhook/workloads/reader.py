@@ -29,9 +29,10 @@ from webhook.workloads.keys.topology_keys import (
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout, as_one, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
-from webhook.workloads.merge import kind_of, whole
 from webhook.workloads.options import Options, options
-from webhook.workloads.pod_groups import (
+from webhook.workloads.read_templates import ReadTemplates
+from webhook.workloads.shared_gangs.merge import kind_of, whole
+from webhook.workloads.shared_gangs.pod_groups import (
     MAIN,
     Membership,
     PodGroups,
@@ -40,8 +41,7 @@ from webhook.workloads.pod_groups import (
     names_own_gang,
     subgroup,
 )
-from webhook.workloads.read_templates import ReadTemplates
-from webhook.workloads.subgroups import NO_SUBGROUPS
+from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
 from webhook.workloads.workload import GangPart, GangShare, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"

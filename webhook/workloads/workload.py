@@ -84,7 +84,7 @@ class Workload:
     - `kueue`: its Kueue LocalQueue, NAMESPACE/NAME, "" for none. Kueue suspends the object, or gates its pods
       if `suspends` is False.
     - `share`: its share in a gang of several objects, which `gangs` contains completely
-      (`webhook.workloads.merge`); None for gangs of its own.
+      (`webhook.workloads.shared_gangs.merge`); None for gangs of its own.
     """
 
     kind: str = ""

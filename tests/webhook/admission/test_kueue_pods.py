@@ -15,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
 from planner.model.pod import BoundPod
 from tests.policies.helpers import policies
-from tests.webhook.admission.test_unchanged import HALL, Json, asked, holding, stored
+from tests.webhook.admission.updates.test_unchanged import HALL, Json, asked, holding, stored
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.wire.request import from_object

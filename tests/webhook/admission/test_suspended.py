@@ -11,7 +11,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
 from planner.manifests.schedulers.systems import DEFINITION, SchedulerSigns
 from tests.policies.helpers import policies
-from tests.webhook.admission.test_unchanged import HALL, asked, holding, stored
+from tests.webhook.admission.updates.test_unchanged import HALL, asked, holding, stored
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease

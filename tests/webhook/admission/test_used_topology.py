@@ -11,7 +11,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.schedulers import SchedulersSeen
 from tests.builders import gang
 from tests.policies.helpers import policies
-from tests.webhook.admission.test_unchanged import HALL, asked, holding
+from tests.webhook.admission.updates.test_unchanged import HALL, asked, holding
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.webhook.admission.test_unchanged import asked, holding, stored
+from tests.webhook.admission.updates.test_unchanged import asked, holding, stored
 from tests.webhook.calls import EXAMPLES
 from tests.webhook.workloads import objects as o
 from webhook.admission.configuration.settings import Mode, Settings

@@ -21,7 +21,7 @@ from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Unbound, Work, as_chosen, unbound_from, work_from
 from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone
-from webhook.workloads.pod_groups import PodGroups, joinable
+from webhook.workloads.shared_gangs.pod_groups import PodGroups, joinable
 from webhook.workloads.stored import controller_of
 
 

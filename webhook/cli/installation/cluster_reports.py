@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from webhook.admission.decision_record import Decision, Phase
-from webhook.admission.unchanged import asks_for_pods
+from webhook.admission.updates.unchanged import asks_for_pods
 from webhook.kube.reports import ReportForm, ReportWriter
 from webhook.kube.runtime import ClusterRuntime
 from webhook.report.in_cluster import NAME, DecisionNews, decision_news, merged, objects_in

@@ -34,7 +34,7 @@ from webhook.kube.state.live_snapshot import LiveSnapshot
 from webhook.kube.state.scheduler_watch import SchedulerWatch
 from webhook.placement.hold import is_used
 from webhook.policy.engine.device_selectors import read_cluster
-from webhook.workloads.pod_groups import PodGroups
+from webhook.workloads.shared_gangs.pod_groups import PodGroups
 
 log = logging.getLogger("bayplan")
 

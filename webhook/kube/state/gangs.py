@@ -20,7 +20,7 @@ from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.fields import Field
 from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
 from webhook.workloads.left_alone import KUEUE_ADMISSION_GATE
-from webhook.workloads.pod_groups import KAI_GROUP, PodGroups, groups_named
+from webhook.workloads.shared_gangs.pod_groups import KAI_GROUP, PodGroups, groups_named
 from webhook.workloads.stored import controller_of, reservation_ids, seconds
 from webhook.workloads.templates import value_at
 

@@ -2,7 +2,7 @@
 
 A pod belongs to the gang of the nearest workload above it that is a gang (a JobSet's pod to the JobSet,
 through its Job), or to a gang that the pod names itself, or it is a gang of its own. Objects that name the
-same PodGroup are one gang, as in admission (`webhook.workloads.merge`).
+same PodGroup are one gang, as in admission (`webhook.workloads.shared_gangs.merge`).
 """
 
 from __future__ import annotations

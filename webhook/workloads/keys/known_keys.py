@@ -81,8 +81,8 @@ from webhook.workloads.options import (
     RESERVE,
     RESERVE_MODES,
 )
-from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
 from webhook.workloads.reader import KUEUE_QUEUE
+from webhook.workloads.shared_gangs.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
 
 Form = Literal["annotation", "label", "taint", "scheduling gate"]
 Use = Literal["read", "written", "read and written"]

@@ -10,7 +10,7 @@ from planner.model.errors import Where
 from planner.model.pod import BoundPod
 from tests.builders import amounts, cluster
 from tests.policies.helpers import policies
-from tests.webhook.admission.test_unchanged import asked, stored
+from tests.webhook.admission.updates.test_unchanged import asked, stored
 from tests.webhook.kube.worlds import world
 from tests.webhook.workloads import objects as o
 from webhook.kube.controller.reconcile import reconcile

@@ -22,7 +22,7 @@ from dataclasses import replace
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.resources import Resources
-from webhook.workloads.pod_groups import MAIN, OTHERS
+from webhook.workloads.shared_gangs.pod_groups import MAIN, OTHERS
 from webhook.workloads.workload import GangShare, Workload
 
 _Kind = tuple[str, str]

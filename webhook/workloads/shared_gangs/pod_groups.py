@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.model.errors import Where
 from webhook.workloads.fields import Field
 from webhook.workloads.options import GANG, Options
-from webhook.workloads.subgroups import NO_SUBGROUPS, Subgroups, subgroups
+from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS, Subgroups, subgroups
 
 PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
 """Known PodGroup and Workload objects by (namespace, name)."""

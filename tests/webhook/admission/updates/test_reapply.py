@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.workloads.objects import JOB_SET
-from webhook.admission.reapply import with_applied, with_former_templates
+from webhook.admission.updates.reapply import with_applied, with_former_templates
 from webhook.workloads import read
 from webhook.workloads.keys.annotation_keys import APPLIED
 

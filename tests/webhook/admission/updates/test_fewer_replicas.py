@@ -8,7 +8,7 @@ from typing import Any
 from planner.model.labels import Taint
 from planner.model.node import Node
 from planner.node.node_groups import node_groups
-from webhook.admission.fewer_replicas import fewer_replicas
+from webhook.admission.updates.fewer_replicas import fewer_replicas
 from webhook.workloads import read
 
 Json = dict[str, Any]

@@ -1,0 +1,8 @@
+"""Admits updates of stored objects: what runs already keeps its pod templates. Pure.
+
+- `unchanged`: which pod templates policies and plan may change
+- `reapply`: keeps a second `kubectl apply` from undoing what admission wrote
+- `fewer_replicas`: whether changes of policies let fewer pods fit
+
+Begin with `unchanged`.
+"""

@@ -1,0 +1,10 @@
+"""Gangs of several objects: which gang single pods join, its parts, and the members combined. Pure.
+
+- `pod_groups`: the gang that pods join by a PodGroup, or by the keys of KAI, Kueue, Volcano or Bayplan
+- `subgroups`: the parts of such a gang, for example prefill and decode
+- `merge`: combines the members of one gang, so that each object is planned as part of the whole
+
+Used by others: `Membership` and `PodGroups` of `pod_groups`; `joined` and `whole` of `merge`.
+
+Begin with `pod_groups`.
+"""
