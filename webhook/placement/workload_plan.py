@@ -230,7 +230,13 @@ def members_known(workload: Workload, group: PodGroup) -> PodGroup:
     note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like these"
     # Holds a whole domain, so that it has room for the unknown members.
     reserve = "domain" if group.reserve == "auto" and group.constraint.required else group.reserve
-    return replace(group, pod_sets=known_sets, reserve=reserve, within=(), warnings=(*group.warnings, note))
+    within = tuple(
+        (level, present)
+        for level, names in group.within
+        if (present := tuple(name for name in names if name in counts))
+    )
+    warnings = (*group.warnings, note)
+    return replace(group, pod_sets=known_sets, reserve=reserve, within=within, warnings=warnings)
 
 
 def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:

@@ -11,7 +11,8 @@ from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from tests.builders import cluster
 from tests.webhook.workloads import objects as o
-from webhook.workloads import joined, read
+from webhook.placement.workload_plan import plan_workload
+from webhook.workloads import Workload, joined, read
 
 RACK, ZONE = {"requiredTopologyLevel": "rack"}, {"requiredTopologyLevel": "zone"}
 PREFILL: Any = {"name": "prefill", "minMember": 2, "parent": "workers", "topologyConstraint": RACK}
@@ -21,7 +22,12 @@ ROUTER: Any = {"name": "router", "minMember": 1}
 
 
 def gang(pods: str, *subgroups: Any, annotations: Any = None, **spec: Any) -> PodGroup:
-    """The gang of pods of these subgroups, one word each; `decode=4` is one of four GPUs instead of eight."""
+    """The gang of these pods."""
+    return members(pods, *subgroups, annotations=annotations, **spec).gangs[0]
+
+
+def members(pods: str, *subgroups: Any, annotations: Any = None, **spec: Any) -> Workload:
+    """Pods of these subgroups, one word each, as one; `decode=4` has four GPUs instead of eight."""
     group = {
         "kind": "PodGroup",
         "metadata": {"name": "serve", "namespace": "team", "annotations": annotations or {}},
@@ -35,7 +41,7 @@ def gang(pods: str, *subgroups: Any, annotations: Any = None, **spec: Any) -> Po
         )
         pod["metadata"] |= {"name": f"p{number}", "labels": {"kai.scheduler/subgroup-name": name}}
         read_in.append(read(pod, podgroups={("team", "serve"): group}))
-    return joined(read_in)[0].gangs[0]
+    return joined(read_in)[0]
 
 
 def counts(group: PodGroup) -> dict[str, int]:
@@ -114,6 +120,13 @@ def test_a_parent_that_no_domain_holds_is_refused() -> None:
     """Each rack holds one of the two, but no zone holds both."""
     fabric = cluster("z1/r1: a b\nz2/r1: c d", levels=("zone", "rack"))
     assert plan(fabric, gang("prefill prefill decode router=1")).decision == "rejected"
+
+
+def test_a_parent_holds_for_the_pods_that_are_here_where_others_are_known_by_number_alone() -> None:
+    """Without the router the others are planned by themselves; no zone holds prefill and decode."""
+    fabric = cluster("z1/r1: a b\nz2/r1: c d", levels=("zone", "rack"))
+    (placed,) = plan_workload(fabric, members("prefill prefill decode")).placed
+    assert placed.answer.decision == "rejected", placed.answer.message
 
 
 def test_a_child_broader_than_its_parent_is_refused() -> None:
