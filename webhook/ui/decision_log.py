@@ -65,10 +65,9 @@ class EventLog:
         entry = self.read(event.object)
         if entry is None:
             return
-        if event.type == "DELETED":
-            self._entries.pop(entry.id, None)
-        else:
-            self._entries[entry.id] = entry
+        self._entries.pop(entry.id, None)
+        if event.type != "DELETED":
+            self._entries[entry.id] = entry  # at the end: a repeated Event is as new as its last time
             for key in list(islice(self._entries, max(0, len(self._entries) - KEPT_EVENTS))):
                 del self._entries[key]
         self._notify()

@@ -83,6 +83,18 @@ def test_so_many_events_are_kept_and_no_more() -> None:
     assert "event/team/0" not in {entry.id for entry in log.newest(count=2 * KEPT_EVENTS)}
 
 
+def test_an_event_that_was_repeated_outlasts_older_ones() -> None:
+    """It came first, and was told again after all others."""
+    log = EventLog(nobody)
+    for number in range(KEPT_EVENTS):
+        log.changed(Event("ADDED", event(str(number))))
+    log.changed(Event("MODIFIED", event("0", lastTimestamp="2026-01-01T00:01:00Z")))
+    log.changed(Event("ADDED", event("new")))
+    kept = {entry.id for entry in log.newest(count=2 * KEPT_EVENTS)}
+    assert "event/team/0" in kept
+    assert "event/team/1" not in kept
+
+
 def test_reports_tell_decisions_of_policies_and_the_plan() -> None:
     """With the time of each, and which policy it was."""
     log = ReportLog(nobody)
