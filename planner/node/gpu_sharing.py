@@ -180,8 +180,9 @@ def shared_gpus_of(node: Node) -> SharedGpus | None:
     """
     if not node.allocatable.get(GPU) or divided(node.labels):
         return None
-    if any(name.startswith(MIG_PREFIX) and count > 0 for name, count in node.allocatable.items()):
-        return None
+    for name, count in node.allocatable.items():  # not `any`: a generator for each node costs more than this
+        if count > 0 and name.startswith(MIG_PREFIX):
+            return None
     text = node.labels.get(MEMORY_LABEL, "")
     size = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
     if size >= _MEBIBYTES:  # some versions of GPU feature discovery write bytes

@@ -120,9 +120,9 @@ def plan_in_turn(
     own = limits(namespace_of(workload.name))
     straight = _until_opened(snapshot, workload, plan_workload(snapshot, workload, rivals, own))
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
-    if not newcomers or straight.decision != "admitted":
+    if not newcomers or straight.decision != "admitted" or not (queue := waiting()):
         return straight
-    ahead, own_place = _ahead(snapshot, newcomers, waiting(), rules)
+    ahead, own_place = _ahead(snapshot, newcomers, queue, rules)
     if not ahead:
         return straight
     turned = plan_workload(with_waiting_gangs(snapshot, ahead, limits), workload, rivals, own)

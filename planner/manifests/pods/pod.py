@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 
 import orjson
 
@@ -51,9 +52,9 @@ MOST_KEPT, LONGEST_KEPT = 1024, 8192
 of the two caches.
 """
 
-_AS_SENT = (
-    orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-)
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+AS_SENT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 """Options by which `orjson` rejects a value that is not plain JSON. Such a value is not cached: its text
 could equal that of another value.
 """
@@ -85,7 +86,7 @@ def remembered_shape(
 
     For callers with hundreds of pods: making the `where` of a pod takes as long as finding its shape here.
     """
-    content = _content(pod_spec, labels, annotations)
+    content = spec_content(pod_spec, labels, annotations)
     if content is None:
         return None
     try:
@@ -94,7 +95,9 @@ def remembered_shape(
         return None
 
 
-def _content(spec: object, labels: Mapping[str, str], notes: Mapping[str, object]) -> bytes | None:
+def spec_content(
+    spec: object, labels: Mapping[str, str] = NOTHING, notes: Mapping[str, object] = NOTHING
+) -> bytes | None:
     """Returns the part of the spec that determines the shape, as a cache key; None if it is not cached.
 
     The labels are left out if nothing in the spec selects pods by label. The key is the same for all pods of
@@ -111,7 +114,7 @@ def _content(spec: object, labels: Mapping[str, str], notes: Mapping[str, object
     rest = {name: value for name, value in spec.items() if name not in CONTAINER_LISTS}
     shares = [notes.get(name) for name in SHARE_KEYS]
     try:
-        content = orjson.dumps([rest, containers, shares, labels if selects else None], None, _AS_SENT)
+        content = orjson.dumps([rest, containers, shares, labels if selects else None], None, AS_SENT)
     except TypeError:
         return None
     return content if len(content) <= LONGEST_KEPT else None
@@ -137,14 +140,17 @@ def _labelled(content: bytes, labels: tuple[tuple[str, str], ...]) -> PodShape:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _of_content(content: bytes) -> PodShape:
-    """Returns the shape for a cache key of `_content`, with the labels in it. Raises `InputError`."""
-    rest, containers, shares, labels = orjson.loads(content)
-    lists = {
-        name: items for name, items in zip(CONTAINER_LISTS, containers, strict=True) if items is not None
-    }
-    return _read(
-        {**rest, **lists}, Where(), labels or {}, dict(zip(SHARE_KEYS, shares, strict=True)), Where()
-    )
+    """Returns the shape for a cache key of `spec_content`, with the labels in it. Raises `InputError`."""
+    _, _, shares, labels = orjson.loads(content)
+    notes = dict(zip(SHARE_KEYS, shares, strict=True))
+    return _read(spec_of(content), Where(), labels or {}, notes, Where())
+
+
+def spec_of(content: bytes) -> dict[str, object]:
+    """Returns the spec of a cache key of `spec_content`, without the fields that do not affect the shape."""
+    rest, containers, _, _ = orjson.loads(content)
+    lists = zip(CONTAINER_LISTS, containers, strict=True)
+    return {**rest, **{name: items for name, items in lists if items is not None}}
 
 
 def _read(

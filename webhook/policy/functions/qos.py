@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from planner.manifests.pods.pod import effective_request, shape_of
+import orjson
+
+from planner.manifests.pods.pod import AS_SENT, effective_request, shape_of, spec_content, spec_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
 from planner.model.quantity import amount, show
@@ -79,8 +82,7 @@ def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
     `pod`: the amounts of the pod's own resources, {} if it has none. A resource without an amount is left as
     it is.
     """
-    task = _task(pod, around)
-    chosen = _chosen(task)
+    task, chosen = _answer(pod, around)
     return {
         "containers": [
             {
@@ -98,10 +100,10 @@ def unraised(pod: Json, around: Json) -> list[str]:
     """`qos.unraised(pod, …)`: a sentence for each resource whose requests stay below the limits: why, and
     what would work. Same arguments as `qos.guaranteed`.
     """
-    task = _task(pod, around)
+    task, chosen = _answer(pod, around)
     asked = task.shape.requests if task.shape else {}
     sentences = []
-    for name, wanted in _chosen(task).kept.items():
+    for name, wanted in chosen.kept.items():
         largest = max(kind.allocatable.get(name, 0) for kind in task.able)
         sentences.append(
             f"to be Guaranteed it would ask for {show(name, wanted)} {name}, and the most that any node has "
@@ -112,10 +114,52 @@ def unraised(pod: Json, around: Json) -> list[str]:
     return sentences
 
 
-def _task(pod: Json, around: Mapping[str, Json]) -> _Task:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kinds:
+    """The node kinds of a cluster as a part of a cache key: compared by identity, since they are computed
+    once for all decisions on the same nodes."""
+
+    groups: Sequence[NodeGroup]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kinds) and other.groups is self.groups
+
+    def __hash__(self) -> int:
+        return id(self.groups)
+
+
+def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
+    """Returns the pod as it was read, and the amounts to write.
+
+    Cached by content: both functions ask for the same pod, policies run again after others have changed it,
+    and the pods of a controller are alike. Without the cache, this is an eighth of the decision on a pod.
+    """
     spec = _map(_map(pod).get("spec"))
-    kinds = around["nodeKinds"]
-    claims = _claims(around["claims"], kinds)
+    content = spec_content(spec)
+    kinds, others = around["nodeKinds"], [around["claims"], around["ranges"], around["rules"]]
+    try:
+        text = orjson.dumps(others, None, AS_SENT)
+    except TypeError:  # something that is not plain JSON, whose text could equal that of another value
+        content = None
+    if content is None:
+        return _chosen(_task(spec, kinds, *others))
+    return _known_answer(content, text, _Kinds(kinds))
+
+
+# A decision asks for two states of a pod. 256 entries of at most 8 KiB and a few containers are a few MB.
+@lru_cache(maxsize=256)
+def _known_answer(content: bytes, others: bytes, kinds: _Kinds) -> tuple[_Task, _Amounts]:
+    return _chosen(_task(spec_of(content), kinds.groups, *orjson.loads(others)))
+
+
+def _task(
+    spec: Mapping[str, Json],
+    kinds: Sequence[NodeGroup],
+    device_claims: Sequence[Mapping[str, Json]],
+    ranges: Sequence[Mapping[str, Json]],
+    rules: Mapping[str, Json],
+) -> _Task:
+    claims = _claims(device_claims, kinds)
     containers = _stated(spec, claims)
     shape = _shape(spec)
     claimed = sum(gpus for gpus, _ in claims.values())
@@ -126,8 +170,8 @@ def _task(pod: Json, around: Mapping[str, Json]) -> _Task:
         kinds,
         could_take(kinds, shape, claimed) if shape else (),
         share_of(shape, claimed, kinds) if shape else None,
-        around["rules"],
-        [bounds for bounds in around["ranges"] if bounds["type"] == "Container"],
+        rules,
+        [bounds for bounds in ranges if bounds["type"] == "Container"],
     )
 
 
@@ -203,8 +247,8 @@ def _count(resource: Resource, text: Json) -> int:
     return count // 1000 if resource == "cpu" else count
 
 
-def _chosen(task: _Task) -> _Amounts:
-    """Returns the amounts, without resources that no node could provide.
+def _chosen(task: _Task) -> tuple[_Task, _Amounts]:
+    """Returns the pod and its amounts, without resources that no node could provide.
 
     The first of these with which the pod fits a node: all amounts; without cpu; without memory; without both.
     If it fits with none of them, all amounts.
@@ -214,7 +258,7 @@ def _chosen(task: _Task) -> _Amounts:
     full = _Amounts(texts, _of_pod(task, own, texts), {})
     wanted = _effective(task, full)
     if wanted is None or not task.able or _fits(task, wanted):
-        return full
+        return task, full
     for left_out in ((RESOURCES[0],), (RESOURCES[1],), RESOURCES):
         rest = replace(
             full,
@@ -224,8 +268,8 @@ def _chosen(task: _Task) -> _Amounts:
         )
         less = _effective(task, rest)
         if less is not None and _fits(task, less):
-            return rest
-    return full
+            return task, rest
+    return task, full
 
 
 def _fits(task: _Task, requests: Mapping[str, int]) -> bool:

@@ -131,6 +131,21 @@ def test_a_pod_that_some_node_could_take_still_has_one(pod: Json, cpu: int, memo
         assert unraised(pod, cluster) == []
 
 
+@settings(max_examples=100)
+@given(drawn=st.lists(pods(), min_size=2, max_size=2), step=st.sampled_from([1, 2]))
+def test_pods_that_were_asked_about_before_do_not_change_the_answer(drawn: list[Json], step: int) -> None:
+    """Answers are cached by content: other pods, rules and nodes get their own."""
+    small, large = node(8, 64, 2), node(200, 2000, 8)
+    clusters = [around(small), around(large), around(large, step=step)]
+    cached = [guaranteed(pod, cluster) for _ in range(2) for pod in drawn for cluster in clusters]
+    fresh = [
+        guaranteed(pod, {**cluster, "nodeKinds": [*cluster["nodeKinds"]]})  # another list: no entry for it
+        for pod in drawn
+        for cluster in clusters
+    ]
+    assert cached == fresh * 2
+
+
 @settings(max_examples=200)
 @given(
     gpus=st.integers(1, 8),
