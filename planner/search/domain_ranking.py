@@ -88,15 +88,15 @@ class DomainRanking:
 
         `clear`: only domains of the level that no other gang uses or holds.
         """
+        key = (capacity, match, level, clear)
+        if key in self._bests:  # first: after an event most domains are as they were
+            return self._bests[key]
         if not capacity.is_chunk and (
             not self._may(capacity, level, clear=clear) or self._breaks_anti_affinity(capacity)
         ):
             return None
         if not self.packing.may_hold_all(capacity, match, level):
             return None
-        key = (capacity, match, level, clear)
-        if key in self._bests:
-            return self._bests[key]
         if capacity.level == level and not capacity.is_chunk:
             cost = self.packing.cost(capacity, match, self._ceilings.get(level))
             best = None if cost is None else Candidate((cost,), ())
