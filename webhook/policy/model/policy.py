@@ -31,13 +31,15 @@ class Reads:
     """The inputs that an expression reads.
 
     `target`: `object`, `oldObject`, `request` or `variables`. `bayplan`: `gang`, `plan` or `cluster`.
-    `pod_set`: fields of these that differ between PodSets. `params`: the parameter object.
+    `pod_set`: fields of these that differ between PodSets. `params`: the parameter object. `params_alone`: it
+    reads nothing else, so its value is the same for all requests.
     """
 
     target: bool
     bayplan: bool
     pod_set: bool
     params: bool
+    params_alone: bool
 
     @classmethod
     def of(cls, program: Program) -> Reads:
@@ -51,6 +53,7 @@ class Reads:
             not program.wholes.isdisjoint(("gang", "plan", "variables"))
             or any(f"{path}.".startswith(OF_POD_SET) for path in program.reads),
             "params" in roots,
+            roots <= {"params"},
         )
 
 
