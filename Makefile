@@ -10,6 +10,7 @@ IMAGE ?= bayplan:0.1.0
 E2E ?= tests/e2e
 KAI ?=
 KUEUE ?=
+KYVERNO ?=
 PARTS ?=
 
 # Tests and demos start hundreds of Python processes: without bytecode, each compiles every module again.
@@ -53,9 +54,10 @@ bench: .venv/.ready ## measure CEL and the planner, side by side with others in 
 	@$(BIN)/python tests/bench/interpreter.py
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control plane, 1 and 3 replicas (minutes)
+bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control plane, and other engines (KYVERNO=DIR) beside
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
 	@$(BIN)/python -m tests.bench.cluster.run
+	@KYVERNO=$(KYVERNO) $(BIN)/python -m tests.bench.cluster.side_by_side
 
 attack: .venv/.ready ## attacks on a real control plane with three replicas, each with its bound (hours; REVIEWS=n CHAOS=seconds PARTS="noisy fuzz …")
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null

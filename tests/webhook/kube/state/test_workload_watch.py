@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from planner.ledger.sqlite import SqliteLedger
 from tests.webhook.workloads import objects as o
 from webhook.admission.configuration.settings import Settings
 from webhook.cli.common.inputs import policy_store
 from webhook.kube.api.client import Event
-from webhook.kube.state.gangs import WATCHED
+from webhook.kube.state.gangs import WATCHED, Unbound, Work
+from webhook.kube.state.gathering import Gang, gangs_of
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.server.cluster_source import NoCluster
 from webhook.server.service import Service
@@ -155,3 +159,25 @@ def test_a_hold_of_a_pod_group_stands_for_a_job_that_is_stored() -> None:
     assert watch.stands("team/PodGroup/serve", "left")
     assert not watch.stands("team/PodGroup/serve", "another")
     assert not watch.stands("other/PodGroup/serve", "left")
+
+
+def test_nothing_is_gathered_into_gangs_while_no_object_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each of many pods that come at once would make all of them be read again."""
+    gathered: list[int] = []
+
+    def counted(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
+        gathered.append(1)
+        return gangs_of(works, pods)
+
+    monkeypatch.setattr("webhook.kube.state.workload_watch.gangs_of", counted)
+    watch = watch_of(o.JOB)
+    assert (watch.queue(), gathered) == ((), [])
+    waiting = o.annotated(o.JOB, {PLACEMENT: '{"decision": "queued", "gang": "team/Job/demo"}'})
+    (store,) = watch._by_kind["Job"]
+    store.changed(
+        Event(
+            "MODIFIED", {**waiting, "metadata": {**waiting["metadata"], "uid": "Job", "resourceVersion": "2"}}
+        )
+    )
+    assert [gang.group.name for gang in watch.queue()] == ["team/Job/demo"]
+    assert gathered == [1]
