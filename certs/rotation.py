@@ -2,8 +2,9 @@
 files atomically.
 
 The five files are symbolic links through the link `..data` into the folder of one *generation*, as in a
-Secret that the kubelet mounts. Changing that one link changes all files at once, so after a crash the folder
-has the old files or the new ones. A program that watches a mounted Secret can watch this folder too.
+Secret that the kubelet mounts. A renewal changes only that one link, so after a crash the folder has the old
+files or the new ones. Only when the links are first made can a crash leave some of them. A program that
+watches a mounted Secret can watch this folder too.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Rotation:
     def check(self, now: datetime) -> tuple[str, ...]:
         """Creates or renews the certificates that are due at `now`; returns the changes as texts.
 
-        Raises `CertificateError` if existing files are invalid and `OSError` if they cannot be read or
-        written. In both cases nothing has changed.
+        Raises `CertificateError` if existing files are invalid; then nothing has changed. Raises `OSError`
+        if files cannot be read or written; the folder is then in a state in which a crash could leave it.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._directory):

@@ -22,13 +22,14 @@ class Reservation:
     """What one gang holds.
 
     `id` is derived from the gang's name (`reservation_id`), so a gang always has the same id. `level`,
-    `domain`: the finest domain that contains the whole placement. `fingerprint`:
-    a digest of the request; if it differs, a gang of the same name has a different request. `domains` are
-    held whole (mode `domain`); `nodes` are all nodes inside these domains at planning time. `assignments`
-    with `requests` (per pod of each PodSet, base units) are what the gang uses on each node. `created` and
-    `expires` are seconds since the epoch; `expires` is None once the reservation is claimed. `owner_uid`: the
-    workload's UID, which only the validating webhook learns; "" before. `traits`: further properties of the
-    PodSets' pods that affect other gangs, without PodSets that have none.
+    `domain`: the finest domain that contains the whole placement. `fingerprint`: a digest of the request; if
+    it differs, a gang of the same name has a different request. `domains` are held whole (mode `domain`);
+    `nodes` are all nodes inside these domains at planning time. `assignments` with `requests` (per pod of
+    each PodSet, base units) are what the gang uses on each node. `state`: `held` at first; `claimed` once the
+    workload exists, which makes the reservation permanent. `created` and `expires` are seconds since the
+    epoch; `expires` is None once the reservation is claimed. `owner_uid`: the workload's UID, which only the
+    validating webhook learns; "" before. `traits`: further properties of the PodSets' pods that affect other
+    gangs, without PodSets that have none.
     """
 
     id: str
@@ -82,7 +83,8 @@ def kueue_gang(namespace: str, workload: str) -> str:
 class ReservedPodTraits:
     """The properties of one pod of a PodSet that affect other gangs.
 
-    `alignment`: None if only the pod's requests are known. `terms`: its required anti-affinity.
+    `alignment`: the requests that the kubelet aligns to NUMA zones; None if only the pod's requests are
+    known. `terms`: its required anti-affinity.
     """
 
     alignment: Alignment | None = None

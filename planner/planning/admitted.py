@@ -13,7 +13,8 @@ from planner.search.outcome import Outcome, assignments_of, domain_of
 def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
     """Returns the answer for a placement.
 
-    `problem`: the request before the search changed it; `outcome.problem` is the one that was placed.
+    `problem`: the request as resolved. `outcome.problem`: the variant of it that was placed; that of an
+    elastic gang, for example, may have more pods.
     """
     best, searched = outcome.best, outcome.problem
     assert best is not None, "an admitted gang has a placement"

@@ -1,9 +1,9 @@
 """Plans a gang while other gangs are planned at the same moment, so that they do not all choose one place.
 
-Replicas that plan at the same time choose the same fullest node or the same first rack; one of them gets it,
-and all others must plan again. A gang with rivals (the other gangs) therefore skips some of its best places,
-as if they were held, and takes another place of equal worth. A hash of the gang's name determines how many
-places it skips.
+Replicas of the webhook that plan at the same time choose the same fullest node or the same first rack; one of
+them gets it, and all others must plan again. A gang with rivals (the other gangs) therefore skips some of its
+best places, as if they were held, and takes another place of equal worth. A hash of the gang's name
+determines how many places it skips.
 
     nodes, the fullest first: n1 n2 n3 n4 ...        with three rivals: gang a takes n2, gang b n4, gang c n1
 """
@@ -79,8 +79,8 @@ def _kind(snapshot: Snapshot, answer: Answer) -> tuple[object, ...]:
 
 
 def _content(snapshot: Snapshot, topology: str, domain: Domain) -> tuple[tuple[bool, ...], int]:
-    """Returns whether each domain around this one is in use, from the root down, and the identity of its
-    capacity: equal capacities are the same object.
+    """Returns whether each domain around this one is in use, from the root down, and the identity of this
+    domain's capacity: equal capacities are the same object.
     """
     tree = snapshot.base.trees[topology]
     branch, capacity = tree.root, snapshot.capacity(tree)

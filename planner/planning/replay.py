@@ -31,7 +31,8 @@ from planner.request.volumes import with_volumes
 
 
 def fingerprint(group: PodGroup) -> str:
-    """Returns a digest of the gang's pods: PodSets, requests, slices, `wishes`, stated reserve mode.
+    """Returns a digest of the request: the PodSets with their pods' requests and slices, what the gang asks
+    for beyond constraints (`PodGroup.wishes`), and the stated reserve mode.
 
     A default reserve mode is left out, so a running gang keeps its place when the default changes. Levels,
     node selectors and affinity are left out, because the mutating pass adds the plan to them; `replay` checks
@@ -176,7 +177,9 @@ def _index(topology: Topology, level: str) -> int:
 
 
 def _in_one_domain(paths: Iterable[Domain], level: int) -> bool:
-    """Reports whether all paths are in one named domain of a level."""
+    """Reports whether all paths are in one domain of a level, and this domain has a name: nodes without the
+    level's label are in a domain without a name, which satisfies no requirement. True for `ROOT`.
+    """
     if level == ROOT:
         return True
     domains = {path[: level + 1] for path in paths}

@@ -1,4 +1,5 @@
-"""The result of searching one tree: the placement, the attempts level by level, and whether it was complete.
+"""The result of searching one tree: the placement, the attempts level by level, and whether the search was
+complete.
 
     b1: r1 ...  r2 ...        a dot is a free node; three pods that use a whole node each, rack required
 
@@ -54,4 +55,6 @@ class SearchResult:
 
 
 PodsByNode = list[tuple[int, tuple[int, ...]]]
-"""Indexes of nodes in a tree or domain, ascending, each with the number of pods of each pod class."""
+"""Indexes of nodes, ascending, each with the number of pods of each pod class: indexes in the tree in a
+`Placement`, in the domain in a packing.
+"""

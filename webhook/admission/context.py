@@ -39,7 +39,11 @@ class RequestContext:
         snapshot: Snapshot | None,
         environment: Environment,
     ) -> RequestContext:
-        """Returns the context of a request that has arrived."""
+        """Returns the context of a request: with its Namespace object, the settings of its namespace, and the
+        snapshot with what these settings state.
+
+        An environment without parameters in force gets them from the policies first.
+        """
         if environment.parameters is None:
             environment = environment.beside(policies)
         settings = environment.settings(request.namespace)

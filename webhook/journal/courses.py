@@ -129,7 +129,7 @@ class ClusterCourse:
         for reservation in snapshot.reservations:
             taken, gpus = self._seats(reservation, self._use.capacity)
             self._keep(reservation, taken, gpus)
-            self._running -= gpus  # the pods are counted above
+            self._running -= gpus  # `taken_on` has counted them above
 
     def _keep(self, reservation: Reservation, taken: Taken, gpus: int) -> None:
         own = (self._number[node] for node in reservation.nodes if node in self._number)
@@ -148,8 +148,8 @@ class ClusterCourse:
         return place is not None
 
     def _seats(self, reservation: Reservation, room: Sequence[int]) -> tuple[Taken, int]:
-        """Returns the GPUs of a reservation's pods on known nodes, limited to the `room` of each node, and
-        their sum.
+        """Returns the GPUs of a reservation's pods by node of the racks, at most the node's `room`, and their
+        sum.
         """
         per_pod = {pod_set: gpus_of(amounts) for pod_set, amounts in reservation.requests}
         by_node: dict[str, int] = {}

@@ -1,7 +1,8 @@
 """The values of the CEL variable `cluster` about hardware and limits. Plain JSON.
 
-- `numa`: for every node: labels, taints, allocatable, the Topology Manager's `policy` ("none" if it refuses
-  no pod) and `scope`, and NUMA `zones`; empty if no node has a NodeResourceTopology or refuses pods
+- `numa`: for every node: labels, taints, allocatable, the Topology Manager's `policy` ("none" if the kubelet
+  is not known to refuse pods that it cannot align) and `scope`, and NUMA `zones`; the list is empty if no
+  node has a NodeResourceTopology, and no kubelet is known to refuse pods
 - `claims`: what ResourceClaims and ResourceClaimTemplates request, and the template of each ComputeDomain, by
   NAMESPACE/NAME
 - `cliques`: by node name, the clique of nodes on multi-node NVLink (`<ClusterUUID>.<CliqueID>`, a label of
@@ -114,4 +115,6 @@ HARDWARE: dict[str, Callable[[Snapshot], object]] = {
     "migNodes": _mig_nodes,
     "cliques": _cliques,
 }
-"""Functions that compute these values, by key. They change only with the cluster's nodes and hardware."""
+"""Functions that compute these values, by key. The values depend only on `Snapshot.base`, not on the
+snapshot's pods and reservations.
+"""

@@ -144,7 +144,7 @@ IRREGULAR_PLURALS = {
     "PodSecurityPolicy": "podsecuritypolicies",
     "CSIStorageCapacity": "csistoragecapacities",
 }
-"""Plurals of kinds that do not follow the rules of `plural`, or are listed for clarity."""
+"""Plurals of some built-in kinds. `plural` finds the same ones by its rules; they are listed for clarity."""
 
 
 CLUSTER_SCOPED = frozenset(
@@ -158,7 +158,9 @@ CLUSTER_SCOPED = frozenset(
         "ValidatingWebhookConfiguration", "VolumeAttachment",
     }
 )  # fmt: skip
-"""Cluster-scoped kinds: the built-in ones, and those of supported schedulers."""
+"""The cluster-scoped kinds that `from_object` knows, of Kubernetes and of schedulers. Any other kind counts
+as namespaced.
+"""
 
 
 def plural(kind: str) -> str:

@@ -42,8 +42,9 @@ class MoveTask:
 class Step:
     """The pods of one movable to evict, and its new place.
 
-    `reserved`: whether the ledger holds the place for the movable; if not, the place was only found free.
-    `siblings`: for a single pod, the number of single pods of the same controller that are bound.
+    `reserved`: whether the movable has a reservation, which holds the place; if not, the place was only found
+    free. `siblings`: for a single pod, the number of bound single pods of the same controller, itself
+    included.
     """
 
     movable: Movable
@@ -102,10 +103,11 @@ def _holders(snapshot: Snapshot, nodes: Iterable[str]) -> list[str]:
 def next_step(
     snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, plan: Plan, done: Iterable[str] = ()
 ) -> Step | NotYet | Surprise | None:
-    """Returns the step for the largest movable that is still on the nodes; None if all have left.
+    """Returns the step for the largest movable on the nodes that PodDisruptionBudgets allow to be evicted
+    now; None if all have left.
 
-    Returns `NotYet` if PodDisruptionBudgets allow none of the evictions now. `done`: the names of movables
-    that have left.
+    Returns `NotYet` if the budgets allow none of the evictions, and a `Surprise` after an unexpected change.
+    `done`: the names of movables that have left.
     """
     kept = {movable.name: movable.keeps for movable in movables if movable.for_now}
     occupants = Occupants.of(snapshot, _as_if_allowed(movables))

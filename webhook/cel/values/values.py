@@ -1,8 +1,9 @@
 """CEL values for which plain JSON has no type.
 
 `null`, booleans, strings, lists and maps are Python's own; an `int` is a CEL int, a `float` a CEL double,
-`bytes` CEL bytes. All other values have a class here. In a map, a boolean key is stored as a `BoolKey`,
-because `True` and `1` are the same key in Python, but not in CEL.
+`bytes` CEL bytes. All other values of the language itself have a class here; function libraries have their
+own (Quantity, Semver, IP …), whose names they set with `register_type`. In a map, a boolean key is stored as
+a `BoolKey`, because `True` and `1` are the same key in Python, but not in CEL.
 """
 
 from __future__ import annotations

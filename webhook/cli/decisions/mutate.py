@@ -134,10 +134,10 @@ def _members(value: dict[str, Any]) -> list[GroupMember]:
 
 
 def with_shares(around: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
-    """Returns the environment with the workloads in the manifests that share a gang, as the policies
-    change them.
+    """Returns the environment with the workloads in the manifests that have a share in a gang of several
+    objects, as they are after the policies.
 
-    So the whole gang is planned with the first of its workloads that is decided.
+    So the first of a gang's workloads that is decided plans the whole gang.
     """
     sharing: dict[str, list[Workload]] = {}
     for place, document in enumerate(documents):
@@ -167,7 +167,8 @@ def decide_all(
     """Decides on the creation of each object, and returns the results in the same order.
 
     `together`: each decision sees the reservations of the decisions before it. `replicas`: plans pods that
-    are admitted one by one, such as those of a Deployment, with the pods before them.
+    are admitted one by one, such as those of a Deployment, one after the other, each on the capacity that the
+    pods before it leave.
     """
     outcomes = []
     around = with_shares(knowing(around, documents), policies, documents)
@@ -187,7 +188,8 @@ def decide_all(
 def _with_replicas(
     decision: Decision, snapshot: Snapshot, document: Document, around: Environment, uid: str
 ) -> Decision:
-    """Returns the decision with a plan in which each pod is placed on the cluster with the pods before it.
+    """Returns the decision with a plan in which each pod is placed on the capacity that the pods before it
+    leave.
 
     The admission of a Deployment reserves nothing, so in the decision's plan every replica gets the same
     place.

@@ -35,7 +35,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copies the folders. If one of them exists already, copies none and raises `InputError`."""
+    """Copies the `SHIPPED` folders into DIR. If DIR has one of them already, copies none and raises
+    `InputError`.
+    """
     targets = {name: Path(args.folder, name) for name in SHIPPED}
     for target in targets.values():
         if target.exists():

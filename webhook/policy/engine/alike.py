@@ -1,7 +1,7 @@
 """Runs policies once for all templates that differ only in values which hardly any policy reads.
 
 The templates of one object usually differ in what their containers run (image, command, environment), and in
-labels and annotations that name a part. Values that differ are replaced by a stand-in
+labels and annotations that state the role of their pods. Values that differ are replaced by a stand-in
 (`webhook.cel.values.stand_in`); the result is the *form* of the template. If a policy reads no stand-in, its
 effect is the same on all templates with the same form. Otherwise it is run on each template.
 """
@@ -24,7 +24,9 @@ Json = Mapping[str, Any]
 Show = Callable[[Target], dict[str, Any]]
 
 POD_SET: Any = StandIn()
-"""Stand-in for the PodSet's name, in `gang.podSet` and for the PodSet whose part of `plan` is read."""
+"""Stand-in for the name of a template's PodSet. The CEL variable `gang.podSet` is this name, and the PodSet's
+part of the CEL variable `plan` is found by it.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,10 +41,11 @@ class Form:
     """The stand-ins by their path in `shown`."""
 
     def kept_by(self, changed: Any) -> bool:
-        """Returns whether templates of this form still have a common form after a change.
+        """Returns whether the templates of this form have a common form again after a change.
 
-        `changed`: the form after a policy. They have a common form if all remaining stand-ins are where they
-        were, and no default that depends on a stand-in (an image's pull policy) has changed.
+        `changed`: the form's content after a policy. The templates have a common form if all remaining
+        stand-ins are where they were, and no default that depends on a replaced value (an image's pull
+        policy) has changed.
         """
         left = dict(_stand_ins(changed, ()))
         stays = all(self.stand_ins.get(place) is stand_in for place, stand_in in left.items())
@@ -63,11 +66,11 @@ class Forms:
     """By the path of the template: its content, and the form of that content."""
 
     def form(self, target: Target, templates: Sequence[Target], show: Show) -> Form | None:
-        """Returns the form of a template; None if policies are run on this template by itself.
+        """Returns the form of a target; None if policies are run on this target by itself.
 
-        That is so for an object's only template, for templates of an updated object (each has its own
-        `oldObject`), for inlined templates, and for content that JSON cannot represent.
-        `show` returns the JSON of a target that policies see.
+        That is so for the object itself, for an object's only template, for templates of an updated object
+        (each has its own `oldObject`), for pods in another form than a template (`Target.inlined`), and for
+        content that JSON cannot represent. `show` returns the content of a target as policies see it.
         """
         if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
             return None
@@ -155,6 +158,6 @@ def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
 
 
 def _blank(_: object) -> None:
-    """Returns None: orjson writes a stand-in as null, so forms are equal if they have stand-ins at the same
-    paths.
+    """Returns None, so that orjson writes a stand-in as null: contents have the same JSON if they have
+    stand-ins at the same paths and are equal otherwise.
     """

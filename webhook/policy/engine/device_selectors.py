@@ -1,10 +1,12 @@
-"""CEL device selectors (`resource.k8s.io` CELDeviceSelector), evaluated as Kubernetes' scheduler does.
+"""CEL device selectors (`resource.k8s.io` CELDeviceSelector), with the variables and limits of Kubernetes'
+scheduler.
 
 The variable `device` has `driver`, `attributes` and `capacity` by domain and name, and
 `allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. An unknown domain
-is an empty map; an unknown attribute is an error, and an expression that ends in an error does not hold. If
-not all attributes of a device are known (`Device.complete`), and the value depends on an unknown one, the
-result is undefined.
+is an empty map, an unknown attribute is an error. If an expression ends in an error, the device does not
+match here; the scheduler, if it comes to such a device, allocates nothing to the pod. If not all attributes
+of a device are known (`Device.complete`), and the expression's value depends on an unknown one, the result is
+None.
 """
 
 from __future__ import annotations
@@ -134,7 +136,8 @@ class _Domains(Mapping[str, "_DomainValues"]):
             return True
         return False if self._lookups.device.complete else self._lookups.fail()
 
-    # The attributes in `SINGLE` may be unknown even if the device is complete, so there is no full list.
+    # No full list even for a complete device: `Device` has none of the attributes that only tell equal
+    # devices apart (`SINGLE`), such as a serial number.
     def __iter__(self) -> Iterator[str]:
         self._lookups.fail()
 

@@ -27,11 +27,11 @@ from webhook.policy.model.policy import (
 from webhook.wire.request import AdmissionRequest
 
 MESSAGE_LIMIT = 5 * 1024
-"""Upstream's limit for the result of a messageExpression."""
+"""Kubernetes' limit for the result of a messageExpression. It counts bytes there, characters here."""
 
 
 ANNOTATION_LIMIT = 10 * 1024
-"""Upstream's limit for one audit annotation; longer ones are cut."""
+"""Kubernetes' limit for one audit annotation; longer ones are cut. It counts bytes there, characters here."""
 
 
 KEY_LIMIT = 63
@@ -44,7 +44,9 @@ FAILURE_KEY = "failure"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A validation that does not hold. `code` is the HTTP status for `reason` (Invalid 422, Forbidden
+    """A validation that does not hold, or a failure that does not refuse the request (`_Collected._fail`).
+
+    `label` names the expression in the policy. `code` is the HTTP status for `reason` (Invalid 422, Forbidden
     403 …).
     """
 
@@ -65,10 +67,12 @@ class Findings:
     """The result of the validating policies.
 
     `denials` refuse the request; the first one gives the reason and the code. `errors` refuse it too:
-    failures with failurePolicy Fail under a binding that denies. `ignored` are failures that do not refuse.
-    `warned` are shown to the user, `audited` are recorded. `audit_annotations` contains audited findings as
-    `POLICY.failure`, and the policies' own annotations as `POLICY.KEY`. `passed`: the policies that ran
-    without findings.
+    failures with failurePolicy Fail under a binding with the action Deny. `ignored`: failures with
+    failurePolicy Ignore, which do not refuse. `warned` are shown to the user, `audited` are recorded.
+    `audit_annotations` contains audited findings as `POLICY.failure`, and the policies' own annotations as
+    `POLICY.KEY`. `passed`: the policies that ran without a finding or failure. `skipped`: those whose
+    variables the caller does not provide. `exempted`: the exemptions that applied, and those that would have
+    if they had not ended. `cost`: CEL cost units.
     """
 
     denials: tuple[Finding, ...] = ()
@@ -178,7 +182,9 @@ class _Collected:
         return [name for name in dict.fromkeys(self.ran) if name not in bad]
 
     def run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """Runs one policy; its findings are removed again if the object is exempt from it."""
+        """Runs one policy. If the object is exempt from it, its findings and failures are removed again: the
+        policy runs so that the exemption can report what it would have refused.
+        """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         self._run(policy_pass, policy, obj)
         if len(self.findings) == findings and len(self.failures) == failures:
@@ -198,8 +204,10 @@ class _Collected:
         """Runs the policy for each target, each binding, and each parameter object."""
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
-        all_passed: set[Form] = set()  # forms (see `alike.py`) whose templates have no finding in any run
-        # Templates of one form may differ in labels: an object selector may select only some of them.
+        # forms (templates that are equal but for stand-ins, see `alike.py`) that pass in every run
+        all_passed: set[Form] = set()
+        # Templates of one form may differ in labels, and an objectSelector selects only some of them: then no
+        # form is skipped as a whole.
         runs_on_all = all(binding.match.selects_all for binding in policy.bindings)
         for target in policy_pass.targets(policy, obj):
             poll_policies()
@@ -240,7 +248,7 @@ class _Collected:
         form: Form,
     ) -> bool:
         """Returns whether a policy passes on all templates of a form: it has no finding or failure, and reads
-        no stand-in.
+        none of the values in which the templates differ (stand-ins, see `alike.py`).
 
         If not, everything that this run collected is removed: the caller runs the policy on each template.
         """
