@@ -6,7 +6,7 @@ Leaves with equal capacity and equal eligibility of the pods are computed once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity
@@ -29,7 +29,9 @@ _Host = tuple[DomainCapacity, EligibilityMap]
 class Room:
     """A leaf and its nodes that the gang may use.
 
-    `pods`: the number of pods that fit on these nodes, each node with pods of one PodSet only. `used`: the
+    `pods`: the number of pods that fit on these nodes, each node with pods of one PodSet only. `limits`: the
+    maximum number of pods on a node, by node name, where the leaf's limit of GPUs leaves room for a part of
+    the pods that fit. `used`: the
     share of the leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain contains the
     leaf. `gang`: a gang that holds or uses a node of the leaf, "" for none.
     """
@@ -37,6 +39,7 @@ class Room:
     leaf: Leaf
     nodes: tuple[str, ...]
     pods: int
+    limits: Mapping[str, int]
     used: float
     preferred: bool
     gang: str
@@ -44,10 +47,13 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class _LeafRoom:
-    """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, free GPUs."""
+    """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, the maximum
+    number of pods on a node by its index where it is limited, free GPUs.
+    """
 
     places: tuple[int, ...]
     pods: int
+    limits: Mapping[int, int]
     free: int
 
 
@@ -91,22 +97,28 @@ class Rooms:
             )
         nodes = tuple([leaf.nodes[place] for place in leaf_room.places])
         used = (leaf.gpus - leaf_room.free) / leaf.gpus if leaf.gpus else 0.0
-        return Room(leaf, nodes, leaf_room.pods, used, preferred, content.gang)
+        limits = {leaf.nodes[place]: max_pods for place, max_pods in leaf_room.limits.items()}
+        return Room(leaf, nodes, leaf_room.pods, limits, used, preferred, content.gang)
 
     def _leaf_room(self, hosts: Sequence[_Host]) -> _LeafRoom:
         """Returns the values of a leaf with these nodes. Takes the nodes on which the most pods fit, up to
-        the limits. Each pod counts with the GPUs of the gang's largest pod.
+        the limits; of a node that would exceed the limit of GPUs, as many pods as it leaves. Each pod counts
+        with the GPUs of the gang's largest pod.
         """
         rooms = sorted(
             ((self._pods_on(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0]
         )
         places: list[int] = []
-        pods = gpus = 0
+        limits: dict[int, int] = {}
+        pods, left = 0, self._settings.gpus_per_leaf
         for count, place in rooms[: self._settings.nodes_per_leaf]:
-            if count and gpus + count * self._max_gpus <= self._settings.gpus_per_leaf:
+            allowed = min(count, left // self._max_gpus) if self._max_gpus else count
+            if allowed:
                 places.append(place)
-                pods, gpus = pods + count, gpus + count * self._max_gpus
-        return _LeafRoom(tuple(places), pods, sum(_free_gpus(host) for host, _ in hosts))
+                pods, left = pods + allowed, left - allowed * self._max_gpus
+                if allowed < count:
+                    limits[place] = allowed
+        return _LeafRoom(tuple(places), pods, limits, sum(_free_gpus(host) for host, _ in hosts))
 
     def _pods_on(self, host: DomainCapacity, match: EligibilityMap) -> int:
         """Returns the maximum, over the gang's PodSets, of the pods that fit on the host."""

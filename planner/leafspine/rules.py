@@ -208,7 +208,9 @@ class _Fabric:
         return self._placed_in(nodes) if nodes else None
 
     def _placed_in(self, nodes: Sequence[str], *, one_per_node: bool = False) -> Outcome:
-        return self._search(self._problem.restricted_to(nodes, one_per_node=one_per_node), self._budget)
+        limits = {name: max_pods for room in self._rooms for name, max_pods in room.limits.items()}
+        problem = self._problem.restricted_to(nodes, one_per_node=one_per_node, limits=limits)
+        return self._search(problem, self._budget)
 
     def _within_limits(self) -> Outcome:
         """Returns the placement on all leaves within the limits of a ConfigMap, or why there is none."""

@@ -24,7 +24,7 @@ the stages that depend on the change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement
@@ -51,7 +51,8 @@ class PlacementProblem:
     `asked`: the request with its device claims resolved. `gang`: `asked` with the levels that cliques and
     policies add, and the nodes from which its volumes can be used. `requests`: one for each topology that the
     gang may use; empty if there is a `refusal`. `occupied`: True to search the cluster as it is, False to
-    search it as if it were empty. `notes`: further warnings, besides those in `gang`.
+    search it as if it were empty. `notes`: further warnings, besides those in `gang`. `host_limits`: the
+    maximum number of the gang's pods on a node, by node name, where it is limited.
     """
 
     snapshot: Snapshot
@@ -61,6 +62,7 @@ class PlacementProblem:
     refusal: Refusal | None = None
     occupied: bool = True
     notes: tuple[str, ...] = ()
+    host_limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -97,9 +99,11 @@ class PlacementProblem:
         """Returns the same request resolved in another snapshot, for example with fewer pods."""
         return replace(_problem(snapshot, self.asked), occupied=self.occupied, notes=self.notes)
 
-    def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
+    def restricted_to(
+        self, nodes: Sequence[str], *, one_per_node: bool = False, limits: Mapping[str, int] | None = None
+    ) -> PlacementProblem:
         """Returns the problem restricted to these nodes. `one_per_node`: with at most one pod of each PodSet
-        on a node.
+        on a node. `limits`: see `host_limits`.
         """
         needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
 
@@ -113,7 +117,8 @@ class PlacementProblem:
             )
             return replace(pod_set, shape=replace(shape, affinity=terms, anti_affinity=keys))
 
-        return self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
+        restricted = self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
+        return replace(restricted, host_limits=limits or {})
 
     def resized(self, counts: Mapping[str, int]) -> PlacementProblem:
         """Returns the problem with other pod counts for these PodSets."""

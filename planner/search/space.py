@@ -10,8 +10,8 @@ is planned again with its own node affinity gets the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.infrastructure import Infrastructure
@@ -32,6 +32,7 @@ class SearchSpace:
     `capacity`: the capacity of the tree's root. `extra`: levels that exist only for rules over labels, in a
     refined tree (`rules.label_levels`); their domains cost nothing, and no gang is placed at them. `plain`:
     the tree without these levels; None if it has none. `caps`: maximum numbers of pods in domains.
+    `host_limits`: maximum numbers of pods of all classes together on hosts, by node name.
     """
 
     base: Infrastructure
@@ -41,12 +42,17 @@ class SearchSpace:
     extra: frozenset[int] = frozenset()
     plain: TopologyTree | None = None
     caps: tuple[DomainCap, ...] = ()
+    host_limits: Mapping[str, int] = field(default_factory=dict)
 
     def match(self, pod_classes: Sequence[PodClass]) -> EligibilityMap:
         """Returns the eligibility map of the tree for these pod classes, by node labels and the caps."""
         base = self.base
         everywhere = match_of(base.plan_cache, self.tree, pod_classes, divided=base.divided)
-        return capped(everywhere, self.tree.root, self.caps)
+        caps = self.caps
+        if self.host_limits:
+            every = tuple(range(len(pod_classes)))
+            caps = (*caps, DomainCap(self.tree.topology.host_index, every, every, self.host_limits))
+        return capped(everywhere, self.tree.root, caps)
 
     def weights(self, pod_classes: Sequence[PodClass]) -> Weights:
         """Returns the cost weights for placements of these pod classes."""

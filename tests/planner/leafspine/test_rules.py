@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
@@ -329,6 +331,47 @@ def test_what_the_limits_never_allow_is_refused():
     soft = plan(fabric(4, **limits), wishing(9))
     assert soft.decision == "admitted"
     assert "leaf-spine rules" in soft.warnings[-1]
+
+
+def test_a_node_may_take_fewer_pods_than_fit_on_it_where_the_leaf_allows_no_more_gpus():
+    """Twelve GPUs a leaf of nodes of eight: three pods of four are two on one node and one on another."""
+    answer = plan(fabric(1, gpus_per_leaf=12, limited=True), wishing(3, gpu=4))
+    assert answer.decision == "admitted"
+    assert sorted(a.count for a in answer.assignments) == [1, 2]
+    answer = plan(fabric(1, gpus_per_leaf=12, limited=True), wishing(4, gpu=4))
+    assert (answer.decision, answer.reason) == ("rejected", "LimitPerLeaf")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    in_use=st.lists(st.lists(st.sampled_from([0, 3, 4, 8]), min_size=3, max_size=3), min_size=1, max_size=3),
+    gpu=st.sampled_from([1, 2, 4, 8]),
+    difference=st.sampled_from([-1, 0, 1]),
+    nodes_per_leaf=st.integers(1, 3),
+    gpus_per_leaf=st.integers(1, 24),
+)
+def test_a_gang_is_admitted_where_its_pods_fit_within_the_limits_of_all_leaves(
+    in_use, gpu, difference, nodes_per_leaf, gpus_per_leaf
+):
+    """Counted by hand: of each leaf the freest nodes, and of these no more pods than its GPUs allow. Gangs of
+    as many pods, of one less and of one more.
+    """
+    limits = {"nodes_per_leaf": nodes_per_leaf, "gpus_per_leaf": gpus_per_leaf, "limited": True}
+    moment = fabric(len(in_use), 3, **limits)
+    room = 0
+    for leaf, hosts in enumerate(in_use, 1):
+        for host, gpus in enumerate(hosts, 1):
+            requests = {"nvidia.com/gpu": gpus, "pods": 1}
+            moment = moment.with_pod(BoundPod(f"default/{leaf}-{host}", f"l{leaf}-n{host}", requests))
+        fitting = sorted(((8 - gpus) // gpu for gpus in hosts), reverse=True)
+        room += min(sum(fitting[:nodes_per_leaf]), gpus_per_leaf // gpu)
+    pods = max(1, room + difference)
+    answer = plan(moment, wishing(pods, gpu=gpu))
+    assert (answer.decision == "admitted") is (pods <= room), answer.message
+    for leaf in leaves_of(answer):
+        own = [a for a in answer.assignments if a.node.startswith(f"{leaf}-")]
+        assert len({a.node for a in own}) <= nodes_per_leaf
+        assert sum(a.count for a in own) * gpu <= gpus_per_leaf
 
 
 def test_of_nodes_that_are_away_nothing_is_said_for_ever():
