@@ -191,10 +191,14 @@ def _key(shape: PodShape) -> str:
 
 
 def _names(candidates: list[str]) -> list[str]:
-    """Returns distinct names for PodSets of one part with several shapes: `main`, `main-2`, …"""
+    """Returns distinct names for PodSets of one part with several shapes: `main`, `main-2`, …, without those
+    that another part has.
+    """
     seen: Counter[str] = Counter()
-    names = []
+    names: list[str] = []
     for name in candidates:
         seen[name] += 1
+        while seen[name] > 1 and f"{name}-{seen[name]}" in {*candidates, *names}:
+            seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return names

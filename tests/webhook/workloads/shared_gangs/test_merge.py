@@ -59,6 +59,15 @@ def test_shapes_without_a_role_get_distinct_names() -> None:
     assert [pod_set.name for pod_set in gang.pod_sets] == ["main", "main-2"]
 
 
+def test_a_name_with_a_number_is_not_that_of_another_part() -> None:
+    """The second shape of the part `p` is not called `p-2` where a part has that name."""
+    parts = [member("a", "prefill", 2), member("b", "prefill", 4), member("c", "prefill-2", 4)]
+    joint = joined(parts)[0].gangs[0]
+    names = [pod_set.name for pod_set in joint.pod_sets]
+    assert sorted(set(names)) == sorted(names)
+    assert "prefill-3" in names
+
+
 def test_other_workloads_stay_as_they_are() -> None:
     """Jobs and pods of their own pass unchanged, in their order."""
     workloads = [read(o.JOB), read(o.POD), read(o.DEPLOYMENT)]
