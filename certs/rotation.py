@@ -3,8 +3,9 @@ files atomically.
 
 The five files are symbolic links through the link `..data` into the folder of one *generation*, as in a
 Secret that the kubelet mounts. A renewal changes only that one link, so after a crash the folder has the old
-files or the new ones. Only when the links are first made can a crash leave some of them. A program that
-watches a mounted Secret can watch this folder too.
+files or the new ones. Only when the links are first made can a crash leave some of them; if it leaves one
+half of a pair, `check` raises `CertificateError` until somebody removes that half. A program that watches a
+mounted Secret can watch this folder too.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Rotation:
         """Creates or renews the certificates that are due at `now`; returns the changes as texts.
 
         Raises `CertificateError` if existing files are invalid; then nothing has changed. Raises `OSError`
-        if files cannot be read or written; the folder is then in a state in which a crash could leave it.
+        if files cannot be read or written; the folder is then as after a crash at that moment.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._directory):

@@ -14,7 +14,10 @@ Verdict = Literal["admitted", "queued", "rejected"]
 
 @dataclass(frozen=True, slots=True)
 class LevelAttempt:
-    """One searched level: its best domain, and how many of the `wanted` pods fit there. For `--explain`."""
+    """One searched level: its best domain, and how many of the `wanted` pods fit there. For `--explain`.
+
+    `note`: why no domain was found; "" if one was.
+    """
 
     level: str
     domain: Domain
@@ -50,11 +53,11 @@ class Answer:
     obstacles: dict[str, int] = field(default_factory=dict)
     attempts: tuple[LevelAttempt, ...] = ()
     grows: bool = False
-    """Whether the gang waits for nodes that an autoscaler may add. An autoscaler adds them only for pods
-    without scheduling gates."""
+    """Whether the gang waits for nodes that an autoscaler may add. Its pods should then get no scheduling
+    gate, because an autoscaler adds no node for a gated pod."""
     evicts: bool = False
-    """Whether the gang's scheduler will preempt other pods for it. A scheduler preempts only for pods
-    without scheduling gates."""
+    """Whether the gang's scheduler will preempt other pods for it. Its pods should then get no scheduling
+    gate, because a scheduler preempts nothing for a gated pod."""
     replayed: bool = False
     """Whether the gang already holds a reservation, whose plan this answer repeats."""
     culprits: tuple[str, ...] = ()

@@ -12,9 +12,10 @@ from planner.model.topology import ROOT, Domain
 class DomainShare:
     """A domain that a gang may hold whole: its number of GPUs, and how many of them the gang takes (`taken`).
 
-    `required`: every pod of the gang in this domain requires a level. `parted`: the domain is a node with
-    several NVLink domains, and the gang takes no more GPUs than one of them has. `other_gang`: another gang
-    that holds or uses a part of the domain, "" for none.
+    `required`: some level is required for every pod of the gang in this domain (for the gang, for the pod's
+    PodSet or slice, or for several PodSets together). `parted`: the domain is a node with several NVLink
+    domains, and the gang takes no more GPUs than one of them has. `other_gang`: another gang that holds or
+    uses a part of the domain, "" for none.
     """
 
     domain: Domain

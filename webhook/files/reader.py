@@ -22,13 +22,15 @@ STDIN = "-"
 
 
 FILE_LIMIT = 512 * 1024 * 1024
-"""Maximum size of one file in bytes; `kubectl get nodes,pods -o yaml` of 10,000 nodes is smaller."""
+"""Maximum size of one file in bytes; `kubectl get nodes,pods -o yaml` of 10,000 nodes is smaller. Standard
+input has no maximum.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file. `file`: the path, `-` for standard input. `index`: its number in the file, from
-    0."""
+    """One document of a file, or one object of a List in it. `file`: the path, `-` for standard input.
+    `index`: the document's number in the file, from 0; objects of one List have the same."""
 
     file: str
     index: int

@@ -63,7 +63,9 @@ class JournalWriter:
     _written: int = 0
     _files: list[Path] = field(default_factory=list)
     _revision: int = -1
+    """The newest revision of the ledger that a decision saw, -1 before the first decision with a plan."""
     _held: frozenset[str] = frozenset()
+    """Ids of the reservations in the ledger at that revision, without new ones of the decision's plan."""
     _written_ids: set[str] = field(default_factory=set)
     """Ids of reservations in the decisions that are already written."""
     _failed: bool = False
@@ -141,6 +143,7 @@ class JournalWriter:
             self._written_ids |= own_ids
             return [], []
         snapshot = decision.plan.snapshot
+        # The plan's snapshot contains the reservations of the plan, even if they are not made (a dry run).
         own = {held.id for held in decision.plan.reservations}
         book = {
             held.id: held for held in snapshot.reservations if held.id not in own or held.id in self._held

@@ -17,9 +17,12 @@ def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
     Topology objects the first rule that applies decides:
 
     1. topologies whose node selector matches the node;
-    2. topologies without a selector of which the node has all level labels (except the hostname);
+    2. topologies without a selector of which the node has all level labels (except the hostname), unless the
+       hostname is their only level;
     3. topologies without a selector of which the node has the most labels, so that the node at least belongs
        to domains of the levels whose labels it has.
+
+    Topologies without a selector whose only level is the hostname are added to those of rule 2 or 3.
     """
     by_source: dict[str, list[Topology]] = {}
     for topology in topologies:

@@ -76,8 +76,8 @@ def move_task(
 ) -> MoveTask | NotYet | Surprise:
     """Returns the task if the nodes are cordoned and all reservations have left them; until then `NotYet`.
 
-    `planned`: the names of the movables for which moves were found; any other movable on the nodes is a
-    `Surprise`. None allows all of them.
+    Returns a `Surprise` if something on the nodes cannot be moved. `planned`: the names of the movables for
+    which moves were found; any other movable on the nodes is a `Surprise` too. None allows all movables.
     """
     closed = sorted(nodes)
     if any(name in snapshot.nodes and not snapshot.nodes[name].cordoned for name in closed):
@@ -103,8 +103,8 @@ def _holders(snapshot: Snapshot, nodes: Iterable[str]) -> list[str]:
 def next_step(
     snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, plan: Plan, done: Iterable[str] = ()
 ) -> Step | NotYet | Surprise | None:
-    """Returns the step for the largest movable on the nodes that PodDisruptionBudgets allow to be evicted
-    now; None if all have left.
+    """Returns the step for one of the movables that are still on the nodes: the largest that
+    PodDisruptionBudgets allow to evict now. None if all have left.
 
     Returns `NotYet` if the budgets allow none of the evictions, and a `Surprise` after an unexpected change.
     `done`: the names of movables that have left.

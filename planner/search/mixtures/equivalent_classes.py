@@ -1,5 +1,5 @@
-"""Merges pod classes with different requests of which equal numbers fit on every node, and plans them as one
-class.
+"""Plans pod classes that differ only in their requests as one class, if every node holds equal numbers of
+each.
 
     A: 8 GPUs, 32 cores     B: 8 GPUs, 64 cores
     every node has 8 GPUs and 96 free cores:   one A or one B fits; planned as one class of 64 cores
@@ -57,7 +57,7 @@ def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodCl
 
     Either all classes are merged or none: beside pods of another class it matters how much each pod leaves.
     """
-    if space.plain:  # the rules over labels refer to the original pod classes
+    if space.plain:  # the tree has levels for rules over labels, which refer to the original pod classes
         return pod_classes
     groups: list[PodClass] = []
     smallest_shapes: list[ResolvedShape] = []

@@ -1,4 +1,4 @@
-"""The highest allowed cost of a mixture, by the pool of the domains that are still to come.
+"""The highest cost at which a mixture can be part of a placement, given the domains that are still to come.
 
     three racks, the gang needs 24 GPUs, and its least cost is known: 206
     pool of the racks after r1:   12 GPUs cost 103, 16 GPUs cost 104, 24 GPUs cost 205
@@ -6,9 +6,10 @@
     r1 holds a mixture of  8 GPUs at 102:   16 GPUs remain, 102 + 104 = 206, it may be too
     r1 holds a mixture of 10 GPUs at 103:   14 GPUs remain, 103 + 104 = 207, it is dropped
 
-A mixture is a number of pods of each class. A pool counts only the total weight of the pods in a direction,
-here their GPUs (`packing.pooled_classes`), and costs no more than any mixture of the same weight. So whatever
-is dropped is in no placement of the least cost, and the placement that is read from the sums stays the same.
+A mixture is a number of pods of each class. The pool of some domains states what they can hold by the total
+weight of the pods in a direction alone, here by their GPUs (`packing.pooled_classes`), and at which cost: no
+more than that of any mixture of the same weight. So a mixture that is dropped is in no placement of the least
+cost, and the search finds the same placement as without dropping any.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class MixtureWeights(dict[PodCount, int]):
 
 
 class AllowedCosts(dict[PodCount, int]):
-    """The highest cost of each sum from which a placement of the given cost is possible; below zero if none
-    is.
+    """By the pods in the domains so far: the highest cost at which these pods can be part of a placement,
+    below zero if they cannot.
 
-    `ahead`: the weights that the domains still to come can hold, each with its least cost. A larger weight
-    always costs more.
+    `cost`: the cost of the placement. `goal`: the weight of all its pods. `ahead`: the weights that the
+    domains still to come can hold, each with its least cost. A larger weight always costs more.
     """
 
     def __init__(self, weights: MixtureWeights, ahead: CostBySum, goal: int, cost: int) -> None:

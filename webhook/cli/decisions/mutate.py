@@ -92,8 +92,8 @@ def exit_status(outcomes: Sequence[MutationResult]) -> int:
 
 
 def _messages(outcome: MutationResult) -> list[str]:
-    """Returns the lines for standard error: warnings, and the refusal if there is one. The object's name
-    is in each of them.
+    """Returns the lines for standard error: warnings, the mode if nothing is changed because of it, and the
+    refusal if there is one. The object's name is in each of them.
     """
     response = outcome.decision.response
     lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]

@@ -1,9 +1,9 @@
 """Restricts a gang to the nodes of the flavors in which Kueue has admitted its pods. Pure.
 
 For pods, pod groups, Deployments, StatefulSets and LeaderWorkerSets, Kueue removes a gate from each pod, and
-writes the flavor's node labels and tolerations onto the pod alone. The gang is planned from the template of
-its object, which does not have them: a place on other nodes would contradict the pods forever (Kueue v0.19.2,
-pkg/podset/podset.go). Jobs and other kinds that Kueue suspends have both in their template.
+writes the flavor's node labels and tolerations onto the pod alone (Kueue v0.19.2, pkg/podset/podset.go). The
+gang is planned from the template of its object, which does not have them, so its place could be on nodes to
+which its pods can never be bound. Jobs and other kinds that Kueue suspends have both in their template.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.state.gangs import Unbound
 
 Selections = Mapping[str, Sequence[NodeSelection]]
-"""By PodSet, the distinct node selectors and tolerations of its pods."""
+"""By PodSet, the selections of its pods. A selection is the node selector and the tolerations of a pod."""
 
 
 def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
-    """Returns the selections of a gang's unbound pods; pods that Kueue has not admitted have none.
+    """Returns the distinct selections of a gang's unbound pods, without pods that Kueue has not admitted.
 
-    The selection of a pod that names no PodSet counts for all PodSets: leader and workers of one template
-    name none. That of a pod that names another PodSet, for example of a member that has no seats yet, counts
-    for none.
+    The selection of a pod that names no PodSet counts for all PodSets: for example, the pods of a
+    LeaderWorkerSet with one template for leader and workers name none. The selection of a pod that names a
+    PodSet which `group` does not have counts for none. Such pods belong, for example, to an object that came
+    late to a gang of several objects and has no place yet.
     """
     stated: dict[str, list[NodeSelection]] = {}
     for pod in pods:
@@ -39,16 +40,16 @@ def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
 
 
 def _distinct(selections: Iterable[NodeSelection]) -> tuple[NodeSelection, ...]:
-    """Returns each selection once. Thousands of pods have the same one, and each PodSet is compared with all
-    of them.
+    """Returns each selection once: thousands of pods may have the same one, and callers compare every
+    selection of a PodSet.
     """
     keyed = {(frozenset(own.node_selector.items()), own.tolerations): own for own in selections}
     return tuple(keyed.values())
 
 
 def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
-    """Returns the selections of a gang's bound pods, each for the PodSets whose pods have the same
-    requests.
+    """Returns the selections of a gang's bound pods. A `BoundPod` does not name its PodSet, so its selection
+    counts for each PodSet whose pods have the same requests.
     """
     bound = list(snapshot.bound.of_gang(group.name, reservation_id(group.name)))
     return {
@@ -62,9 +63,12 @@ def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
 
 
 def outside_flavors(snapshot: Snapshot, held: Reservation, selections: Selections) -> dict[str, str]:
-    """Returns the nodes of a reservation on which none of the unbound pods may run, each with the reason in
-    words: Kueue has admitted these pods in another flavor than before. Nodes with a bound pod of the gang are
-    left out, because that pod stays.
+    """Returns the nodes of a reservation that do not suit a PodSet placed there, each with the reason as
+    text: no selection of the PodSet has a node selector that matches the node. This happens if Kueue admits
+    pods in another flavor than before.
+
+    `selections`: those of the gang's unbound pods. Nodes with a bound pod of the gang are left out, because
+    that pod stays.
     """
     standing = {pod.node for pod in snapshot.bound.of_gang(held.gang, held.id)}
     result: dict[str, str] = {}
@@ -88,8 +92,8 @@ def within_flavors(group: PodGroup, selections: Selections) -> PodGroup:
 
 
 def without_labels(group: PodGroup, selections: Selections) -> PodGroup:
-    """Returns the gang without the node labels that the selections name, so that it also describes its pods
-    in another flavor.
+    """Returns the gang without the node labels that the selections name, because bound pods of the gang may
+    be in another flavor, with other values of these labels.
     """
 
     def freed(pod_set: PodSet) -> PodSet:

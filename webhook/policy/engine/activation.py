@@ -30,7 +30,7 @@ class Activation(dict[str, Any]):
     authorizer: Any
     budget: CostBudget
     obj: Mapping[str, Any] | None
-    """The shown target, with defaults."""
+    """The value of `object`: the target as policies see it (a template as a Pod), with defaults."""
     params: Mapping[str, Any] | None
 
     def evaluate(self, expression: Expression, budget: CostBudget | None = None) -> Any:
@@ -65,7 +65,7 @@ class Activation(dict[str, Any]):
 
     def _bayplan_variable(self, name: str) -> Any:
         try:
-            # A caller that knows the name but has no value for this object leaves it out; it is then null.
+            # `variables_of` leaves out a name that has no value for this object; the variable is then null.
             return self.variables_of(self.whole, self.target.pod_set).get(name)
         except ValueError as error:
             raise CelError("evaluation", f"{name} is not available: {error}") from None

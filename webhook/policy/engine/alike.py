@@ -1,4 +1,5 @@
-"""Runs policies once for all templates that differ only in values which hardly any policy reads.
+"""Finds templates that differ only in values which hardly any policy reads, so that a policy runs once for
+all of them.
 
 The templates of one object usually differ in what their containers run (image, command, environment), and in
 labels and annotations that state the role of their pods. Values that differ are replaced by a stand-in
@@ -69,7 +70,7 @@ class Forms:
         """Returns the form of a target; None if policies are run on this target by itself.
 
         That is so for the object itself, for an object's only template, for templates of an updated object
-        (each has its own `oldObject`), for pods in another form than a template (`Target.inlined`), and for
+        (each has its own `oldObject`), for templates that are no PodTemplateSpec (`Target.inlined`), and for
         content that JSON cannot represent. `show` returns the content of a target as policies see it.
         """
         if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
@@ -144,7 +145,7 @@ def _stand_ins(value: Any, place: Path) -> Iterator[tuple[Path, StandIn]]:
 
 
 def _pull_policies(pod: Json) -> list[Any]:
-    """Returns the one default that depends on a replaced value: the pull policy of an image."""
+    """Returns the pull policy of each container's image: the one default that depends on a replaced value."""
     return [(part, index, container.get("imagePullPolicy")) for part, index, container in _containers(pod)]
 
 

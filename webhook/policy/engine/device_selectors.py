@@ -2,11 +2,14 @@
 scheduler.
 
 The variable `device` has `driver`, `attributes` and `capacity` by domain and name, and
-`allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. An unknown domain
-is an empty map, an unknown attribute is an error. If an expression ends in an error, the device does not
-match here; the scheduler, if it comes to such a device, allocates nothing to the pod. If not all attributes
-of a device are known (`Device.complete`), and the expression's value depends on an unknown one, the result is
-None.
+`allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. A domain that the
+device does not have is an empty map, an attribute that it does not have is an error. If an expression ends in
+an error, the device does not match here; the scheduler, if it comes to such a device, allocates nothing to
+the pod.
+
+The planner may not know whether a device has an attribute: it knows all only if `Device.complete` is set, and
+then still not those in `SINGLE`, such as a serial number. If the expression's value depends on an attribute
+that is not known, the result is None.
 """
 
 from __future__ import annotations

@@ -65,10 +65,11 @@ class Exemptions:
         return max(self._of(policy, over=False), key=lambda row: (row.until, row.name), default=None)
 
     def take_back(self, policy: str, outcome: Callable[[], str]) -> bool:
-        """Returns whether the caller must undo the effect of a policy.
+        """Records the use of an exemption from a policy. Returns whether the caller must undo the effect of
+        the policy.
 
-        Records the use of the current exemption, or else that one which has ended would have been used.
-        `outcome` returns the effect as text.
+        It must if an exemption is current. If all have ended, the record says that the one which ended last
+        would have been used. `outcome` returns the effect as text.
         """
         exemption = self.exempt(policy)
         if exemption is not None:

@@ -35,10 +35,11 @@ _RDMA = re.compile(
 def claimed(pod: Json, claims: Json, namespace: Json) -> list[dict[str, Json]]:
     """`devices.claimed(pod, cluster.claims, gang.namespace)`: a map for each claim in `spec.resourceClaims`.
 
-    Each has `name`, `source` (the claim's or template's name), `known` (whether the cluster has it),
-    `containers` (the names of the containers that use it), `channel` (whether it is for a ComputeDomain),
-    `gpus` and `slices` (the numbers of devices of GPU and of MIG classes), `all` (whether it asks for all
-    devices of a node: they are not counted in `gpus` and `slices`).
+    Each has `name`, `source` (the name of the ResourceClaim or template), `known` (whether the cluster has
+    this claim or template, or a ComputeDomain that makes the template), `containers` (the names of the
+    containers that use the claim), `channel` (whether the claim is for a ComputeDomain), `gpus` and `slices`
+    (the numbers of devices of GPU and of MIG classes), `all` (whether it asks for all GPUs or all MIG slices
+    of a node, which `gpus` and `slices` do not count).
     """
     spec = _map(_map(pod).get("spec"))
     used = [

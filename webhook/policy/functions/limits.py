@@ -20,6 +20,9 @@ PREFIXES = ("requests.", "limits.")
 def broken(pod: Json, ranges: Json) -> list[str]:
     """`limits.broken(pod, ranges)`: a sentence for each bound of a LimitRange that the pod or one of its
     containers violates.
+
+    Requests and limits count as equal, as the policy `guaranteed-qos` makes them: of a container that has
+    both, only the limit is compared, and of the pod only the request.
     """
     spec = pod.get("spec") or {}
     texts: list[str] = []
@@ -58,12 +61,13 @@ def exceeded(gang: Json, quotas: Json) -> list[str]:
     """`quota.exceeded(gang, quotas)`: a sentence for each resource of which all pods of the workload together
     request more than a ResourceQuota has left.
 
-    The same amounts are compared with quotas of requests and of limits: other policies make GPU pods
-    Guaranteed before, so both are equal.
+    The requests are compared with quotas of limits too: the policy `guaranteed-qos` makes both equal for GPU
+    pods, unless no node has as much as the limits.
     """
     total: dict[str, int] = {}
     for pod_set in gang["podSets"]:
         for name, amount in pod_set["resources"].items():
+            # `replicas` is 0 for an object without gangs; its PodSets count once.
             total[name] = total.get(name, 0) + amount * pod_set["count"] * max(1, gang["replicas"])
     return [
         f"its pods ask for {show(name, total[name])} {name}, and ResourceQuota {quota['name']} has "

@@ -62,7 +62,10 @@ class MatchResources:
     exclude_rules: tuple[ResourceRule, ...] = ()
 
     def concerns(self, request: AdmissionRequest, *, empty_rules_match: bool = False) -> bool:
-        """Returns whether the rules and the namespace match. No mutation of the object can change this."""
+        """Returns whether the rules and the namespace match. No mutation of the object can change this.
+
+        `empty_rules_match`: an empty list of rules matches every request, as in a binding.
+        """
         return (
             self.namespace_selector_holds(request)
             and not self._any(self.exclude_rules, request)
@@ -70,8 +73,8 @@ class MatchResources:
         )
 
     def _any(self, rules: Sequence[ResourceRule], request: AdmissionRequest) -> bool:
-        # matchPolicy Equivalent: the same resource in another version of its group matches. The version that
-        # the caller named before a conversion counts as well as the converted one.
+        # matchPolicy Equivalent: the same resource in another version of its group matches. If the API server
+        # converted the object for the webhook, the resource that the user named is compared as well.
         asked = request.request_resource
         return any(
             rule.matches(request, request.resource, any_version=self.equivalent)
@@ -116,8 +119,8 @@ def _within(value: str, options: tuple[str, ...]) -> bool:
 
 
 def _resource(pattern: str, resource: str, sub_resource: str) -> bool:
-    """Returns whether a pattern matches. `*` is every resource without subresources; `*/*` is both, `pods/*`
-    every subresource of pods.
+    """Returns whether a pattern matches. `*` matches every resource but no subresource, `*/*` every resource
+    and every subresource, `pods/*` every subresource of pods but not pods.
     """
     if pattern == "*/*":
         return True
