@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import subprocess
 import sys
 from collections import defaultdict
@@ -12,11 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TREES = ("planner", "webhook", "certs")
+CHECK = ROOT / ".ci" / "check-names"
+MAIN = runpy.run_path(str(CHECK))["main"]
 
 
 def check(*paths: Path) -> subprocess.CompletedProcess[str]:
     """The check as `make lint` runs it."""
-    command = [sys.executable, str(ROOT / ".ci" / "check-names"), *map(str, paths)]
+    command = [sys.executable, str(CHECK), *map(str, paths)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -36,14 +39,24 @@ def check(*paths: Path) -> subprocess.CompletedProcess[str]:
         "class Problem:\n    now: bool = True",
     ],
 )
-def test_a_name_that_is_a_pronoun_or_a_participle_fails(line: str, tmp_path: Path) -> None:
+def test_a_name_that_is_a_pronoun_or_a_participle_fails(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Wherever it is given, with its file and line."""
     file = tmp_path / "module.py"
     file.write_text(line + "\n")
-    result = check(file)
-    assert result.returncode == 1
-    assert "module.py:" in result.stdout
-    assert "says nothing of its role" in result.stdout
+    assert MAIN([str(file)]) == 1
+    output = capsys.readouterr().out
+    assert "module.py:" in output
+    assert "says nothing of its role" in output
+
+
+def test_the_command_fails_as_well(tmp_path: Path) -> None:
+    """`make lint` goes by its status."""
+    (tmp_path / "module.py").write_text("found = 1\n")
+    result = check(tmp_path)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert result.stdout == f"{tmp_path / 'module.py'}:1: found says nothing of its role\n"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +65,7 @@ def test_a_name_that_is_a_pronoun_or_a_participle_fails(line: str, tmp_path: Pat
 def test_other_names_pass(line: str, tmp_path: Path) -> None:
     """The second of two, longer names, names that others gave, and a moment."""
     (tmp_path / "module.py").write_text(line + "\n")
-    assert check(tmp_path).returncode == 0
+    assert MAIN([str(tmp_path)]) == 0
 
 
 def test_no_class_name_means_two_things() -> None:
@@ -67,4 +80,5 @@ def test_no_class_name_means_two_things() -> None:
 
 def test_the_code_has_no_such_name() -> None:
     """In the product and in its tests."""
-    assert check(*(ROOT / tree for tree in (*TREES, "tests"))).stdout == ""
+    result = check(*(ROOT / tree for tree in (*TREES, "tests")))
+    assert (result.returncode, result.stdout) == (0, "")

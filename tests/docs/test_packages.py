@@ -97,6 +97,7 @@ def test_contributing_shows_the_staircase_of_the_import_contract(tree: str) -> N
         assert (ROOT / tree / name / first).is_file(), f"{name}: {first}"
 
 
+@cache
 def imports(tree: str) -> set[tuple[str, str]]:
     """Which module of a tree imports which, wherever in its text."""
     modules = {
