@@ -3,8 +3,8 @@ files atomically.
 
 The five files are symbolic links through the link `..data` into the folder of one *generation*, as in a
 Secret that the kubelet mounts. A renewal changes only that one link, so after a crash the folder has the old
-files or the new ones. Only when the links are first made can a crash leave some of them; if it leaves one
-half of a pair, `check` raises `CertificateError` until somebody removes that half. A program that watches a
+files or the new ones. Only when links replace ordinary files can a crash leave files of both; the link
+`..next` then names the generation, and the next check makes the missing links. A program that watches a
 mounted Secret can watch this folder too.
 """
 
@@ -35,6 +35,7 @@ from certs.authority import (
 CA_CERT, CA_KEY, TLS_CERT, TLS_KEY, CA_BUNDLE = "ca.crt", "ca.key", "tls.crt", "tls.key", "ca-bundle.crt"
 _FILES = (CA_CERT, CA_KEY, TLS_CERT, TLS_KEY, CA_BUNDLE)
 _CURRENT = "..data"
+_NEXT = "..next"
 _GENERATION = "..generation-"
 
 
@@ -49,10 +50,12 @@ class Rotation:
         """Creates or renews the certificates that are due at `now`; returns the changes as texts.
 
         Raises `CertificateError` if existing files are invalid; then nothing has changed. Raises `OSError`
-        if files cannot be read or written; the folder is then as after a crash at that moment.
+        if files cannot be read or written; the folder is then in a state in which a crash could leave it, and
+        the next check continues from there.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._directory):
+            _complete(self._directory)
             after, done = renewed(load(self._directory), self._names, now)
             if done:
                 _replace(self._directory, after)
@@ -105,7 +108,10 @@ def _load_pair(certificate: Path, key: Path) -> KeyPair | None:
 
 
 def _replace(directory: Path, material: Material) -> None:
-    """Writes a new generation, links to it, and removes earlier generations."""
+    """Writes a new generation, links to it, and removes earlier generations.
+
+    From the link `..next` on, a crash leaves a change that `_complete` finishes.
+    """
     if material.ca is None or material.leaf is None:
         raise ValueError("only complete material is written")
     generation = Path(tempfile.mkdtemp(prefix=_GENERATION, dir=directory))
@@ -115,13 +121,28 @@ def _replace(directory: Path, material: Material) -> None:
     _write(generation / TLS_KEY, material.leaf.key_pem, 0o600)
     _write(generation / CA_BUNDLE, bundle_pem(material.trusted), 0o644)
     _sync_directory(generation)
-    _link(directory / _CURRENT, generation.name)
+    _link(directory / _NEXT, generation.name)
+    _sync_directory(directory)
+    _complete(directory)
+
+
+def _complete(directory: Path) -> None:
+    """Makes all links to the generation that `..next` names, and removes `..next` and earlier generations."""
+    generation = _target(directory / _NEXT)
+    if not (directory / _NEXT).exists():  # nothing has begun, or somebody has removed the generation
+        return
+    # Missing names first: in an empty folder, they lead nowhere before `..data` makes all files at once.
+    for name in _FILES:
+        if not os.path.lexists(directory / name):
+            _link(directory / name, f"{_CURRENT}/{name}")
+    _link(directory / _CURRENT, generation)
     for name in _FILES:
         if _target(directory / name) != f"{_CURRENT}/{name}":
             _link(directory / name, f"{_CURRENT}/{name}")
     _sync_directory(directory)
+    (directory / _NEXT).unlink()
     for former in directory.glob(f"{_GENERATION}*"):  # the previous generation, and leftovers of a crash
-        if former != generation:
+        if former.name != generation:
             shutil.rmtree(former, ignore_errors=True)
 
 
@@ -136,7 +157,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 def _link(path: Path, target: str) -> None:
     """Atomically replaces `path` by a symbolic link to `target`."""
-    temporary = path.with_name(f"..new-{path.name.lstrip('.')}")
+    temporary = path.with_name(f"..new-{path.name}")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
     temporary.replace(path)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from certs import rotation
 from certs.authority import CertificateError, read_pair, service_names
 from certs.rotation import Rotation, keep, load
 
@@ -93,6 +94,53 @@ def test_plain_files_are_taken_over(folder):
     rotation.check(NOW + timedelta(days=136))
     assert (folder / "tls.crt").is_symlink()
     assert load(folder).leaf.certificate.not_valid_after_utc > NOW + timedelta(days=200)
+
+
+def crash_at(monkeypatch, number):
+    """Makes the link with this number fail, and all later ones, as if the process ended there."""
+    links_made = 0
+
+    def link(path, target, real=rotation._link):
+        nonlocal links_made
+        links_made += 1
+        if links_made > number:
+            raise OSError("crash")
+        real(path, target)
+
+    monkeypatch.setattr(rotation, "_link", link)
+
+
+@pytest.mark.parametrize("links", range(7))
+def test_a_crash_while_the_first_links_are_made_is_repaired(folder, monkeypatch, links):
+    """At no point is a certificate there without its key, and the next check makes the rest."""
+    with monkeypatch.context() as patched:
+        crash_at(patched, links)
+        with pytest.raises(OSError, match="crash"):
+            Rotation(folder, NAMES).check(NOW)
+    material = load(folder)
+    assert (material.ca is None) == (material.leaf is None)
+    Rotation(folder, NAMES).check(NOW)
+    assert load(folder).leaf is not None
+    assert Rotation(folder, NAMES).check(NOW) == ()
+    assert len(list(folder.glob("..generation-*"))) == 1
+
+
+@pytest.mark.parametrize("links", range(7))
+def test_a_crash_while_links_replace_plain_files_is_repaired(folder, monkeypatch, links):
+    """Whichever files are new by then, the next check brings the others."""
+    Rotation(folder, NAMES).check(NOW)
+    for name in ("ca.crt", "ca.key", "tls.crt", "tls.key", "ca-bundle.crt"):
+        content = (folder / name).read_bytes()
+        (folder / name).unlink()
+        (folder / name).write_bytes(content)
+    late = NOW + timedelta(days=350)
+    with monkeypatch.context() as patched:
+        crash_at(patched, links)
+        with pytest.raises(OSError, match="crash"):
+            Rotation(folder, NAMES).check(late)
+    Rotation(folder, NAMES).check(late)
+    assert load(folder).leaf.certificate.not_valid_after_utc > late + timedelta(days=100)
+    assert Rotation(folder, NAMES).check(late) == ()
 
 
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "tls.crt", "tls.key", "ca-bundle.crt"])
