@@ -27,11 +27,11 @@ from webhook.policy.model.policy import (
 from webhook.wire.request import AdmissionRequest
 
 MESSAGE_LIMIT = 5 * 1024
-"""Kubernetes' limit for the result of a messageExpression. It counts bytes there, characters here."""
+"""Kubernetes' limit for the result of a messageExpression, in bytes of UTF-8."""
 
 
 ANNOTATION_LIMIT = 10 * 1024
-"""Kubernetes' limit for one audit annotation; longer ones are cut. It counts bytes there, characters here."""
+"""Kubernetes' limit for one audit annotation, in bytes of UTF-8; longer ones are cut."""
 
 
 KEY_LIMIT = 63
@@ -172,9 +172,9 @@ class _Collected:
         key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
         earlier = self.annotations.get(key)
         if earlier is None:
-            self.annotations[key] = text[:ANNOTATION_LIMIT]
-        elif text not in earlier:
-            self.annotations[key] = f"{earlier}, {text}"[:ANNOTATION_LIMIT]
+            self.annotations[key] = _cut(text)
+        elif text not in earlier:  # a text within an earlier one counts as a repetition of it
+            self.annotations[key] = _cut(f"{earlier}, {text}")
 
     def passed(self) -> list[str]:
         """Returns the policies that ran without a finding or failure."""
@@ -330,13 +330,26 @@ class _Collected:
 def _message(activation: Activation, validation: Validation) -> str:
     """Returns the text of messageExpression, else of message, else the expression itself.
 
-    A messageExpression counts only if it gives a single line of at most `MESSAGE_LIMIT` characters.
+    As in Kubernetes, a messageExpression counts only if its result without surrounding white space is a
+    single line of at most `MESSAGE_LIMIT` bytes.
     """
     if validation.message_expression is not None:
         try:
             text = activation.evaluate(validation.message_expression)
         except CelError:
             text = None
-        if isinstance(text, str) and text.strip() and "\n" not in text and len(text) <= MESSAGE_LIMIT:
-            return text.strip()
+        line = text.strip() if isinstance(text, str) else ""
+        if line and "\n" not in line and len(_utf8(line)) <= MESSAGE_LIMIT:
+            return line
     return validation.message or f"failed expression: {' '.join(validation.expression.program.text.split())}"
+
+
+def _cut(text: str) -> str:
+    """Returns the text, or as many whole characters of it as `ANNOTATION_LIMIT` permits."""
+    encoded = _utf8(text)
+    return text if len(encoded) <= ANNOTATION_LIMIT else encoded[:ANNOTATION_LIMIT].decode(errors="ignore")
+
+
+def _utf8(text: str) -> bytes:
+    """Returns the text in UTF-8; half a surrogate pair, which UTF-8 cannot represent, becomes "?"."""
+    return text.encode(errors="replace")

@@ -185,6 +185,9 @@ def test_what_is_denied_may_be_noted_as_well() -> None:
         ({"message": "plain", "messageExpression": "object.spec.nodeName"}, "plain"),
         ({"message": "plain", "messageExpression": "' '"}, "plain"),
         ({"message": "plain", "messageExpression": "'two\\nlines'"}, "plain"),
+        ({"message": "plain", "messageExpression": "'\\n one line\\n'"}, "one line"),
+        ({"message": "plain", "messageExpression": f"'{'é' * 2560}' + '{' ' * 99}'"}, "é" * 2560),
+        ({"message": "plain", "messageExpression": f"'{'é' * 2560}' + 'e'"}, "plain"),
         ({}, "failed expression: object.spec.hostNetwork == true"),
     ],
 )
@@ -206,6 +209,14 @@ def test_audit_annotations_carry_the_policys_name() -> None:
     verdict = validate([policy], pod())
     assert verdict.allowed
     assert verdict.audit_annotations == {"validate.image": "first image busybox:1.36"}
+
+
+def test_an_audit_annotation_is_cut_at_a_character() -> None:
+    """The limit of 10 KiB counts bytes; the character across it is left out."""
+    policy = validating(
+        check("true"), auditAnnotations=[{"key": "long", "valueExpression": f"'e' + '{'é' * 5120}'"}]
+    )
+    assert validate([policy], pod()).audit_annotations == {"validate.long": "e" + "é" * 5119}
 
 
 @pytest.mark.parametrize(("policy", "allowed"), [("Fail", False), ("Ignore", True)])
