@@ -396,15 +396,18 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
         held = reservations(serving.api)["research/Job/train"]
         return bool(held["status"].get("ownerUID") == stored["metadata"]["uid"])
 
+    before: Json = {}
+
     def settled() -> bool:
-        """Returns whether the Reservation is the gang's own: the Reservation of a proposal is deleted when
-        the gang takes its place.
+        """Returns whether the Reservation is the gang's own, and keeps it in `before`: the Reservation of a
+        proposal is deleted when the gang takes its place, so a later read may have none or another one.
         """
         held = reservations(serving.api)["research/Job/train"]
-        return held_by_the_job() and not is_next(held["metadata"]["name"])
+        before.update(held)
+        is_own = bool(held["status"].get("ownerUID") == stored["metadata"]["uid"])
+        return is_own and not is_next(held["metadata"]["name"])
 
     wait_until(settled, "the Job's own Reservation")
-    before = reservations(serving.api)["research/Job/train"]
     output = cluster.kubectl("delete", "reservation", before["metadata"]["name"])
     assert output.status == 0, output.err
     wait_until(lambda: bool(reservations(serving.api)), "the reservation", 30)
