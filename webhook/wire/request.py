@@ -147,19 +147,47 @@ IRREGULAR_PLURALS = {
 """Plurals of some built-in kinds. `plural` finds the same ones by its rules; they are listed for clarity."""
 
 
-CLUSTER_SCOPED = frozenset(
-    {
-        "APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterQueue", "ClusterRole",
-        "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass",
-        "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-        "Namespace", "Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration",
-        "ResourceFlavor", "ResourceSlice", "RuntimeClass", "StorageClass", "Topology",
-        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration", "VolumeAttachment",
-    }
-)  # fmt: skip
-"""The cluster-scoped kinds that `from_object` knows, of Kubernetes and of schedulers. Any other kind counts
-as namespaced.
+CLUSTER_SCOPED: Mapping[str, frozenset[str]] = {
+    "": frozenset({"Namespace", "Node", "PersistentVolume"}),
+    "admissionregistration.k8s.io": frozenset(
+        {
+            "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        }
+    ),
+    "apiextensions.k8s.io": frozenset({"CustomResourceDefinition"}),
+    "apiregistration.k8s.io": frozenset({"APIService"}),
+    "authentication.k8s.io": frozenset({"SelfSubjectReview", "TokenReview"}),
+    "authorization.k8s.io": frozenset(
+        {"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"}
+    ),
+    "bayplan.dev": frozenset({"Reservation", "Topology"}),
+    "certificates.k8s.io": frozenset({"CertificateSigningRequest", "ClusterTrustBundle"}),
+    "flowcontrol.apiserver.k8s.io": frozenset({"FlowSchema", "PriorityLevelConfiguration"}),
+    "kai.scheduler": frozenset({"Config", "SchedulingShard", "Topology"}),
+    "kueue.x-k8s.io": frozenset(
+        {
+            "AdmissionCheck", "ClusterQueue", "Cohort", "MultiKueueCluster", "MultiKueueConfig",
+            "ProvisioningRequestConfig", "ResourceFlavor", "Topology", "WorkloadPriorityClass",
+        }
+    ),
+    "networking.k8s.io": frozenset({"IPAddress", "IngressClass", "ServiceCIDR"}),
+    "node.k8s.io": frozenset({"RuntimeClass"}),
+    "rbac.authorization.k8s.io": frozenset({"ClusterRole", "ClusterRoleBinding"}),
+    "resource.k8s.io": frozenset({"DeviceClass", "DeviceTaintRule", "ResourceSlice"}),
+    "scheduling.k8s.io": frozenset({"PriorityClass"}),
+    "scheduling.run.ai": frozenset({"Queue"}),
+    "scheduling.volcano.sh": frozenset({"Queue"}),
+    "storage.k8s.io": frozenset(
+        {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"}
+    ),
+    "storagemigration.k8s.io": frozenset({"StorageVersionMigration"}),
+    "topology.node.k8s.io": frozenset({"NodeResourceTopology"}),
+    "topology.volcano.sh": frozenset({"HyperNode"}),
+}  # fmt: skip
+"""The cluster-scoped kinds that `from_object` knows, by API group: those of Kubernetes, of schedulers and of
+Bayplan. Any other kind counts as namespaced.
 """
 
 
@@ -201,7 +229,7 @@ def from_object(
     kind = GroupVersionKind.of(obj)
     raw = obj.get("metadata")
     metadata: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
-    scoped = kind.kind in CLUSTER_SCOPED
+    scoped = kind.kind in CLUSTER_SCOPED.get(kind.group, ())
     own_name, own_namespace = metadata.get("name"), metadata.get("namespace")
     place = "" if scoped else own_namespace if isinstance(own_namespace, str) and own_namespace else namespace
     deleted = operation == "DELETE"
