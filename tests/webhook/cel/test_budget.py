@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from tests.effort import cpu_seconds
+from tests.effort import calls, cpu_seconds
 from webhook.cel import CelError, CostBudget, Declarations, Function, Program, compile
 
 DECLARED = Declarations(variables={"l": None, "s": None}, libraries=frozenset({"bind"}))
@@ -16,8 +17,8 @@ LONG = "a" * 1_000_000
 NESTED = "l.all(a, l.all(b, l.all(c, l.all(d, l.all(e, l.all(f, a + b + c + d + e + f >= 0))))))"
 
 
-def _stopped(text: str, limit: int = 10_000_000, **bindings: Any) -> float:
-    """The CPU seconds until the budget stopped it."""
+def _stopped(text: str, limit: int = 10_000_000, **bindings: Any) -> Callable[[], None]:
+    """A run of this expression until the budget stops it."""
     program = compile(text, DECLARED)
 
     def run() -> None:
@@ -25,17 +26,15 @@ def _stopped(text: str, limit: int = 10_000_000, **bindings: Any) -> float:
             program.evaluate({"l": TEN, "s": LONG, **bindings}, CostBudget(limit))
         assert caught.value.kind == "budget"
 
-    return cpu_seconds(run)
+    return run
 
 
-def test_six_nested_macros_stop_soon() -> None:
-    """A million innermost steps are not taken: the default limit ends them in well under a second."""
-    assert _stopped(NESTED) < 1.5
-
-
-def test_a_small_budget_stops_within_milliseconds() -> None:
-    """The time until the stop follows the limit: a hundredth of it takes milliseconds."""
-    assert _stopped(NESTED, limit=10_000) < 0.1
+@pytest.mark.parametrize("limit", [10_000, 100_000, 1_000_000])
+def test_six_nested_macros_do_no_more_than_their_budget(limit: int) -> None:
+    """A million innermost steps are not taken: the work until the stop follows the limit, with less than two
+    function calls for a unit.
+    """
+    assert calls(_stopped(NESTED, limit), builtins=True) < 2 * limit
 
 
 @pytest.mark.parametrize(
@@ -55,14 +54,16 @@ def test_a_small_budget_stops_within_milliseconds() -> None:
     ],
 )
 def test_no_function_is_a_way_round_the_budget(text: str) -> None:
-    """Building or searching much text or many elements is charged before it is done."""
-    assert _stopped(text) < 1.5
+    """Building or searching much text or many elements is charged before it is done: no budget takes ten times as
+    long as that of plain macros. The work is done in C, where calls cannot be counted, so times are compared.
+    """
+    assert cpu_seconds(_stopped(text)) < 10 * cpu_seconds(_stopped(NESTED), tries=2)
 
 
 def test_an_error_does_not_hide_an_exhausted_budget() -> None:
     """`||` absorbs errors of evaluation, but not the end of the budget."""
-    _stopped(f"({NESTED}) || true")
-    _stopped(f"[1].exists(x, {NESTED}) || true")
+    _stopped(f"({NESTED}) || true")()
+    _stopped(f"[1].exists(x, {NESTED}) || true")()
 
 
 def test_a_requests_expressions_share_its_budget() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 from webhook.server.fair_queue import HAND, QUEUES, FairQueue, Ticket, hand_of
 from webhook.server.seats import Crowded, Seats
 
+SOON = 60.0
+"""Seconds: more than any machine needs."""
 FLOWS = st.sampled_from(["ann in a", "bob in a", "ann in b", "eve in c"])
 STEPS = st.lists(
     st.one_of(
@@ -106,24 +110,25 @@ def test_hardly_any_flow_has_all_its_queues_in_common_with_another() -> None:
 
 
 async def test_a_storm_leaves_a_thread_to_others_and_is_told_so() -> None:
-    """Two threads, forty calls of one user that take 50 ms each: another's come through at once, and the last
-    of the storm hear that too many wait."""
-    seats = Seats(2)
+    """Two threads, and a user whose call holds a thread until the others are through: another's calls are decided
+    meanwhile, and the last of the storm hear that too many wait."""
+    seats, calm = Seats(2), threading.Event()
     with ThreadPoolExecutor(2) as threads:
 
-        async def call(flow: str, seconds: float) -> float:
-            began = time.monotonic()
-            turn = await seats.submit(threads, flow, lambda: time.sleep(seconds), began + 0.5)
-            await asyncio.wrap_future(turn)
-            return time.monotonic() - began
+        async def call(flow: str, work: Callable[[], object], seconds: float) -> object:
+            turn = await seats.submit(threads, flow, work, time.monotonic() + seconds)
+            return await asyncio.wrap_future(turn)
 
-        storm = [asyncio.create_task(call("eve in c", 0.05)) for _ in range(40)]
+        storm = [asyncio.create_task(call("eve in c", lambda: calm.wait(SOON), SOON)) for _ in range(5)]
+        late = [asyncio.create_task(call("eve in c", lambda: True, 0.5)) for _ in range(5)]
         await asyncio.sleep(0.02)
-        others = [await call("ann in a", 0.001) for _ in range(5)]
-        outcomes = await asyncio.gather(*storm, return_exceptions=True)
-    assert sorted(others)[2] < 0.05, others
-    assert any(isinstance(outcome, Crowded) for outcome in outcomes)
-    assert sum(isinstance(outcome, float) for outcome in outcomes) >= 5
+        others = [await call("ann in a", calm.is_set, SOON) for _ in range(5)]
+        crowded = await asyncio.gather(*late, return_exceptions=True)
+        calm.set()
+        outcomes = await asyncio.gather(*storm)
+    assert others == [False] * 5
+    assert all(isinstance(outcome, Crowded) for outcome in crowded)
+    assert outcomes == [True] * 5
 
 
 async def test_a_caller_that_hangs_up_gives_its_turn_to_the_next() -> None:

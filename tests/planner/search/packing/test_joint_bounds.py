@@ -13,7 +13,7 @@ from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan
 from planner.search.packing.joint_bounds import LevelPairBound, fewest_by_level
 from tests.builders import GPU, cluster, gang
-from tests.effort import cpu_seconds
+from tests.effort import calls
 
 RACKS, HOSTS = 512, 18
 
@@ -85,11 +85,14 @@ def test_one_rack_with_a_node_more_leaves_the_place_of_a_thousand_nodes_proved()
 
 
 @pytest.mark.parametrize("used", ["none", "whole racks", "in racks"])
-def test_a_thousand_whole_nodes_take_fifty_milliseconds(used):
-    """A gang of another number of pods each time, so that nothing is remembered from the time before."""
-    moment, pods = used_as(used, 3), iter(range(1024, 1034))
+def test_a_thousand_whole_nodes_are_planned_in_a_bounded_number_of_steps(used):
+    """A gang of another number of pods each time, so that nothing is remembered from the time before. Without the
+    bounds of two levels together the search runs into its budget: millions of calls. `make bench` has the times.
+    """
+    moment = used_as(used, 3)
     plan(moment, whole_nodes(1))
-    assert cpu_seconds(lambda: plan(moment, whole_nodes(next(pods))), tries=10) < 0.05
+    for pods in range(1024, 1028):
+        assert calls(lambda pods=pods: plan(moment, whole_nodes(pods))) < 100_000
 
 
 def test_two_levels_together_say_more_than_each_by_itself():
