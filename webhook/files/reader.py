@@ -123,8 +123,6 @@ def _documents(file: str) -> list[Document]:
     try:
         if file.endswith(".json"):
             values = [orjson.loads(text)]
-            if deeper_than(values, DEPTH_LIMIT):
-                raise InputError(f"nested deeper than {DEPTH_LIMIT} levels", Where(file))
         else:
             values = yaml_documents.load_all(text)
     except orjson.JSONDecodeError as error:
@@ -132,6 +130,8 @@ def _documents(file: str) -> list[Document]:
     except yaml_documents.YamlError as error:
         place = f"{file}:{error.line}:{error.column}" if error.line else file
         raise InputError(f"no YAML: {error.problem}", Where(place)) from None
+    if any(deeper_than(value, DEPTH_LIMIT) for value in values):
+        raise InputError(f"nested deeper than {DEPTH_LIMIT} levels", Where(file))
     return [Document(file, index, value) for index, value in enumerate(values) if value is not None]
 
 

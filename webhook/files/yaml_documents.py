@@ -57,7 +57,8 @@ _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(_BRACKETS)))
 
 _MAY_NEST = re.compile(rb"(?:[-?:] +){16}|^ {100}[^\n]*[-:?](?: |$)", re.MULTILINE)
 """Matches text that may nest deeply in block style: 16 indicators in a row, or a line indented by 100
-spaces. Other text nests up to about 200 levels (a list may have the column of its key), which is safe."""
+spaces. Other text nests up to about 200 levels (a list may have the column of its key), which is safe to
+parse; `reader` checks the values it returns against the same limit."""
 
 
 _MAY_ALIAS = re.compile(rb"(?:^|[\s\[{,:-])\*[\w-]")

@@ -89,6 +89,12 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(
     [
         ("long.yaml", f"a: {'9' * 5000}", "does not fit in 64 bits"),
         ("deep.json", f"{'[' * 200}{']' * 200}", "deep.json: nested deeper than 128 levels"),
+        (
+            "deep.yaml",
+            "\n".join(f"{' ' * i}-\n{' ' * i} a:" for i in range(95)),
+            "deep.yaml: nested deeper than 128 levels",
+        ),
+        ("itself.yaml", "&a [*a, *a]", "itself.yaml: nested deeper than 128 levels"),
     ],
 )
 def test_what_no_manifest_can_hold_is_told_once_and_without_advice_for_programmers(
