@@ -1,5 +1,5 @@
-"""Fixtures for all tests. They make results independent of the machine and the date, and cache slow
-parsing.
+"""Settings and caches for all tests. They make results independent of the machine and the date, and cache
+slow parsing.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -36,18 +36,16 @@ SHORT = 2_000
 """Bytes of a file that is parsed each time."""
 
 
-@pytest.fixture(scope="session", autouse=True)
-def each_text_is_parsed_once() -> Iterator[None]:
-    """Caches parsed CEL expressions: many policy sets contain the same ones, and parsing is most of the time
-    that loading a set takes.
-    """
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(program, "parse", cache(program.parse))
-        yield
+def pytest_configure(config: pytest.Config) -> None:
+    """Caches before test modules are imported: several load the shipped policies for their parameters."""
+    patched = pytest.MonkeyPatch()
+    patched.setattr(program, "parse", cache(program.parse))
+    patched.setattr(yaml_documents, "load_all", each_long_yaml_parsed_once())
+    patched.setattr(files, "load", each_set_of_policies_loaded_once())
+    config.add_cleanup(patched.undo)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def each_long_yaml_is_parsed_once() -> Iterator[None]:
+def each_long_yaml_parsed_once() -> Callable[[bytes], list[Any]]:
     """Caches parsed YAML: several hundred tests read the files of the example clusters. Each test gets its
     own copy, because copying is ten times as fast as parsing.
     """
@@ -61,13 +59,10 @@ def each_long_yaml_is_parsed_once() -> Iterator[None]:
             copies[text] = pickle.dumps(load_all(text))
         return pickle.loads(copies[text])  # type: ignore[no-any-return]
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(yaml_documents, "load_all", copied)
-        yield
+    return copied
 
 
-@pytest.fixture(scope="session", autouse=True)
-def each_set_of_policies_is_loaded_once() -> Iterator[None]:
+def each_set_of_policies_loaded_once() -> Callable[..., PolicySet]:
     """Caches loaded policy sets: several hundred tests load the shipped policies. The files are read each
     time; a set is reused if all their texts are unchanged. Nothing modifies a loaded set.
     """
@@ -87,6 +82,4 @@ def each_set_of_policies_is_loaded_once() -> Iterator[None]:
             loaded[key] = load(rows, functions=functions, revision=revision, schemas=schemas)
         return loaded[key]
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(files, "load", load_once)
-        yield
+    return load_once
