@@ -4,6 +4,7 @@ slow parsing.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sys
@@ -43,6 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
     patched.setattr(yaml_documents, "load_all", each_long_yaml_parsed_once())
     patched.setattr(files, "load", each_set_of_policies_loaded_once())
     config.add_cleanup(patched.undo)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves modules, parameters and policy sets to the end: a full collection would visit each of them."""
+    gc.collect()
+    gc.freeze()
 
 
 def each_long_yaml_parsed_once() -> Callable[[bytes], list[Any]]:
