@@ -1,12 +1,17 @@
-"""The nodes of each leaf that a gang may use, within the limits per leaf (`maxNodesPerLeaf`,
-`maxGPUsPerLeaf`): those on which the most pods fit. Pure.
+"""The nodes of each leaf that a gang may use, within the limit of nodes per leaf (`maxNodesPerLeaf`): those
+on which the most pods fit; and how many pods fit on them. Pure.
+
+    leaf of nodes a, b with 8 GPUs each, maxGPUsPerLeaf 12, pods of 4 GPUs: nodes a and b, 3 pods, 16 GPUs
+
+The limit of GPUs (`maxGPUsPerLeaf`) excludes no node, since the gang may use it in part: `Room.gpus` is the
+number that the gang could use without the limit, and the search keeps to the limit if that is more.
 
 Leaves with equal capacity and equal eligibility of the pods are computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity
@@ -15,6 +20,7 @@ from planner.cluster.plan_cache import CacheSection
 from planner.cluster.switch_graph import Leaf
 from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
+from planner.model.resources import WHOLE_GPUS
 from planner.model.settings import SchedulerSettings
 from planner.node.eligibility import condition_obstacle
 from planner.node.packing import max_pods
@@ -29,17 +35,16 @@ _Host = tuple[DomainCapacity, EligibilityMap]
 class Room:
     """A leaf and its nodes that the gang may use.
 
-    `pods`: the number of pods that fit on these nodes, each node with pods of one PodSet only. `limits`: the
-    maximum number of pods on a node, by node name, where the leaf's limit of GPUs leaves room for a part of
-    the pods that fit. `used`: the
-    share of the leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain contains the
-    leaf. `gang`: a gang that holds or uses a node of the leaf, "" for none.
+    `pods`: the number of pods that fit on these nodes within the limit of GPUs, each node with pods of one
+    PodSet only. `gpus`: an upper bound of the GPUs that the gang could use on these nodes without that limit.
+    `used`: the share of the leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain
+    contains the leaf. `gang`: a gang that holds or uses a node of the leaf, "" for none.
     """
 
     leaf: Leaf
     nodes: tuple[str, ...]
     pods: int
-    limits: Mapping[str, int]
+    gpus: int
     used: float
     preferred: bool
     gang: str
@@ -47,13 +52,13 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class _LeafRoom:
-    """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, the maximum
-    number of pods on a node by its index where it is limited, free GPUs.
+    """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, GPUs that the
+    gang could use, free GPUs.
     """
 
     places: tuple[int, ...]
     pods: int
-    limits: Mapping[int, int]
+    gpus: int
     free: int
 
 
@@ -78,8 +83,8 @@ class Rooms:
             PodClass(((pod_set.name, pod_set.count),), pod_set.count, pod_set.shape) for pod_set in self._sets
         ]
         self._match = view.match(kinds)
-        self._max_gpus = max((pod_set.shape.gpus for pod_set in self._sets), default=0)
-        self._pods: dict[_Host, int] = {}
+        self._min_gpus = min((pod_set.shape.gpus for pod_set in self._sets), default=0)
+        self._hosts: dict[_Host, tuple[int, int]] = {}
         limits = (settings.nodes_per_leaf, settings.gpus_per_leaf)
         key = (tuple(map(_key, self._sets)), limits, view.occupied)
         self._leaf_rooms = view.base.plan_cache.entry(LEAF_HOSTS, key, dict)
@@ -97,44 +102,52 @@ class Rooms:
             )
         nodes = tuple([leaf.nodes[place] for place in leaf_room.places])
         used = (leaf.gpus - leaf_room.free) / leaf.gpus if leaf.gpus else 0.0
-        limits = {leaf.nodes[place]: max_pods for place, max_pods in leaf_room.limits.items()}
-        return Room(leaf, nodes, leaf_room.pods, limits, used, preferred, content.gang)
+        return Room(leaf, nodes, leaf_room.pods, leaf_room.gpus, used, preferred, content.gang)
 
     def _leaf_room(self, hosts: Sequence[_Host]) -> _LeafRoom:
-        """Returns the values of a leaf with these nodes. Takes the nodes on which the most pods fit, up to
-        the limits; of a node that would exceed the limit of GPUs, as many pods as it leaves. Each pod counts
-        with the GPUs of the gang's largest pod.
+        """Returns the values of a leaf with these nodes: takes those on which the most pods fit.
+
+        The limit of GPUs bounds the pods by the GPUs of the gang's smallest pod, so several PodSets may not
+        have room for all of them.
         """
         rooms = sorted(
-            ((self._pods_on(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0]
+            ((*self._pods_and_gpus(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0]
         )
-        places: list[int] = []
-        limits: dict[int, int] = {}
-        pods, left = 0, self._settings.gpus_per_leaf
-        for count, place in rooms[: self._settings.nodes_per_leaf]:
-            allowed = min(count, left // self._max_gpus) if self._max_gpus else count
-            if allowed:
-                places.append(place)
-                pods, left = pods + allowed, left - allowed * self._max_gpus
-                if allowed < count:
-                    limits[place] = allowed
-        return _LeafRoom(tuple(places), pods, limits, sum(_free_gpus(host) for host, _ in hosts))
+        usable = [room for room in rooms[: self._settings.nodes_per_leaf] if room[0]]
+        pods = sum(count for count, _, _ in usable)
+        if self._min_gpus:
+            pods = min(pods, self._settings.gpus_per_leaf // self._min_gpus)
+        return _LeafRoom(
+            tuple(place for _, _, place in usable),
+            pods,
+            sum(gpus for _, gpus, _ in usable),
+            sum(_free_gpus(host) for host, _ in hosts),
+        )
 
-    def _pods_on(self, host: DomainCapacity, match: EligibilityMap) -> int:
-        """Returns the maximum, over the gang's PodSets, of the pods that fit on the host."""
+    def _pods_and_gpus(self, host: DomainCapacity, match: EligibilityMap) -> tuple[int, int]:
+        """Returns the maximum, over the gang's PodSets, of the pods that fit on the host, and an upper bound
+        of the GPUs that the gang could use there.
+        """
         key = (host, match)
-        if key not in self._pods:
-            self._pods[key] = 0 if host.held else max(self._counts(host, match), default=0)
-        return self._pods[key]
+        if key not in self._hosts:
+            counts = {} if host.held else dict(self._counts(host, match))
+            gpus = sum(count * self._sets[index].shape.gpus for index, count in counts.items())
+            free = sum((host.free or {}).get(name, 0) for name in WHOLE_GPUS)
+            self._hosts[key] = (max(counts.values(), default=0), min(gpus, free))
+        return self._hosts[key]
 
-    def _counts(self, host: DomainCapacity, match: EligibilityMap) -> Iterator[int]:
+    def _counts(self, host: DomainCapacity, match: EligibilityMap) -> Iterator[tuple[int, int]]:
+        """Yields the index of each PodSet that may use the host, and how many of its pods fit."""
         assert host.free is not None, "only hosts are passed, and these have free amounts"
-        for pod_set, obstacle in zip(self._sets, match.why, strict=True):
+        for index, (pod_set, obstacle) in enumerate(zip(self._sets, match.why, strict=True)):
             if obstacle or condition_obstacle(pod_set.shape, host, passing=self._view.occupied):
                 continue
-            yield min(
-                pod_set.count,
-                max_pods(host.free, pod_set.shape, host.gpus, pod_set.count, host.available_devices),
+            yield (
+                index,
+                min(
+                    pod_set.count,
+                    max_pods(host.free, pod_set.shape, host.gpus, pod_set.count, host.available_devices),
+                ),
             )
 
 

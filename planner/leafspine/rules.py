@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switch_graph import LeafSpine, Switch, closeness, leaf_spine, names
+from planner.cluster.switch_graph import LeafSpine, Switch, closeness, leaf_level, leaf_spine, names
 from planner.leafspine.history import UNTRIED, key_of
 from planner.leafspine.leaf_capacity import Room, Rooms
 from planner.model.settings import SchedulerSettings
@@ -26,6 +26,7 @@ from planner.model.words import listed
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import levels_asked, topologies_asked
 from planner.request.resolve import PlacementProblem
+from planner.request.topology_request import GpuLimit
 from planner.request.validation import Refusal
 from planner.search.outcome import Outcome, Place
 from planner.search.space import search_space
@@ -155,7 +156,9 @@ def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> Placement
 
 
 class _Fabric:
-    """Places one gang on one fabric. `_rooms`: the leaves with the nodes that the gang may use."""
+    """Places one gang on one fabric. `_rooms`: the leaves with the nodes that the gang may use. `_limit`: the
+    maximum number of GPUs in a leaf; None if the gang could use no more than that on these nodes.
+    """
 
     def __init__(
         self, problem: PlacementProblem, fabric: LeafSpine, place: Place, budget: WorkBudget | None = None
@@ -175,6 +178,8 @@ class _Fabric:
         rooms = Rooms(space, self._gang, self._settings)
         leaf_rooms = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in fabric.leaves)
         self._rooms = [room for room in leaf_rooms if room.nodes]
+        limit = GpuLimit(leaf_level(fabric.topology), self._settings.gpus_per_leaf)
+        self._limit = limit if any(room.gpus > limit.gpus for room in self._rooms) else None
 
     def place(self, plain: Outcome) -> Outcome:
         """Returns the placement by the rules, or `plain`, the placement without them, if there is none."""
@@ -201,15 +206,16 @@ class _Fabric:
         return plain.noting(f"leaf-spine rules: no {rule} adjacent leaves have room for {hosts} nodes")
 
     def anywhere(self) -> Outcome | None:
-        """Returns the outcome for the usable nodes of all leaves (within the limits, see `Rooms`) together;
+        """Returns the outcome for the usable nodes of all leaves (see `Rooms`) together, within the limits;
         None if there are no such nodes.
         """
         nodes = [name for room in self._rooms for name in room.nodes]
         return self._placed_in(nodes) if nodes else None
 
     def _placed_in(self, nodes: Sequence[str], *, one_per_node: bool = False) -> Outcome:
-        limits = {name: max_pods for room in self._rooms for name, max_pods in room.limits.items()}
-        problem = self._problem.restricted_to(nodes, one_per_node=one_per_node, limits=limits)
+        problem = self._problem.restricted_to(nodes, one_per_node=one_per_node)
+        if self._limit is not None:
+            problem = problem.limited_to(self._fabric.topology.name, self._limit)
         return self._search(problem, self._budget)
 
     def _within_limits(self) -> Outcome:
@@ -324,8 +330,9 @@ class _Fabric:
         the gang has pods are tried first, because they are on the most leaves; then all nodes are tried.
         """
         rooms = sorted(self._rooms, key=lambda room: (not room.preferred, room.used, room.leaf.path))
-        depth = max((len(room.nodes) for room in rooms), default=0)
-        turns = [room.nodes[turn] for turn in range(depth) for room in rooms if turn < len(room.nodes)]
+        rows = [room.nodes[: room.pods] for room in rooms]  # no more nodes than pods within the limit
+        depth = max(map(len, rows), default=0)
+        turns = [row[turn] for turn in range(depth) for row in rows if turn < len(row)]
         if len(turns) < self._gang.size:
             return None
         first_turns = self._placed_in(turns[: self._gang.size], one_per_node=True)

@@ -24,7 +24,7 @@ the stages that depend on the change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement
@@ -38,7 +38,7 @@ from planner.request.pod_affinity import with_pod_affinity
 from planner.request.priority import priority_notes
 from planner.request.tolerations import with_resource_tolerations
 from planner.request.topology_choice import candidates
-from planner.request.topology_request import TopologyRequest, topology_request
+from planner.request.topology_request import GpuLimit, TopologyRequest, topology_request
 from planner.request.topology_spread import with_topology_spread
 from planner.request.validation import Refusal, check
 from planner.request.volumes import with_volumes
@@ -51,8 +51,7 @@ class PlacementProblem:
     `asked`: the request with its device claims resolved. `gang`: `asked` with the levels that cliques and
     policies add, and the nodes from which its volumes can be used. `requests`: one for each topology that the
     gang may use; empty if there is a `refusal`. `occupied`: True to search the cluster as it is, False to
-    search it as if it were empty. `notes`: further warnings, besides those in `gang`. `host_limits`: the
-    maximum number of the gang's pods on a node, by node name, where it is limited.
+    search it as if it were empty. `notes`: further warnings, besides those in `gang`.
     """
 
     snapshot: Snapshot
@@ -62,7 +61,6 @@ class PlacementProblem:
     refusal: Refusal | None = None
     occupied: bool = True
     notes: tuple[str, ...] = ()
-    host_limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -99,11 +97,9 @@ class PlacementProblem:
         """Returns the same request resolved in another snapshot, for example with fewer pods."""
         return replace(_problem(snapshot, self.asked), occupied=self.occupied, notes=self.notes)
 
-    def restricted_to(
-        self, nodes: Sequence[str], *, one_per_node: bool = False, limits: Mapping[str, int] | None = None
-    ) -> PlacementProblem:
+    def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
         """Returns the problem restricted to these nodes. `one_per_node`: with at most one pod of each PodSet
-        on a node. `limits`: see `host_limits`.
+        on a node.
         """
         needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
 
@@ -117,8 +113,12 @@ class PlacementProblem:
             )
             return replace(pod_set, shape=replace(shape, affinity=terms, anti_affinity=keys))
 
-        restricted = self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
-        return replace(restricted, host_limits=limits or {})
+        return self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
+
+    def limited_to(self, topology: str, limit: GpuLimit) -> PlacementProblem:
+        """Returns the problem in this topology alone, with a limit on the gang's GPUs in each domain."""
+        own = (request for request in self.requests if request.topology.name == topology)
+        return replace(self, requests=tuple([replace(request, gpu_limit=limit) for request in own]))
 
     def resized(self, counts: Mapping[str, int]) -> PlacementProblem:
         """Returns the problem with other pod counts for these PodSets."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from planner.model.labels import ANY
 from planner.model.pod_class import PodClass, merged
@@ -16,6 +17,13 @@ from planner.model.topology import ROOT, Topology
 from planner.request.levels import NVLINK_WORDS, level_key, nvlink_exclusions, nvlink_group_of
 from planner.request.segments import segmented
 from planner.request.validation import Refusal
+
+
+class GpuLimit(NamedTuple):
+    """The maximum number of GPUs that the gang may use in one named domain of the level with this index."""
+
+    level: int
+    gpus: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class TopologyRequest:
     preferred: int
     kinds: tuple[PodClass, ...]
     warnings: tuple[str, ...] = ()
+    gpu_limit: GpuLimit | None = None
 
 
 def topology_request(

@@ -6,7 +6,8 @@
 A `CountCap` (keepers, counted, maximum) is a rule for a domain: if it has a pod of the classes `keepers`, it
 has at most `maximum` pods of the classes `counted` in total; a negative maximum allows no pod of the keepers.
 For pods with anti-affinity over a label, keepers and counted are their class and the maximum is 1; for pods
-under a spread constraint, the maximum is the number of pods that the skew allows.
+under a spread constraint, the maximum is the number of pods that the skew allows. A class that is counted
+several times weighs as much in each pod: `gpu_cap` limits the GPUs of pods with different numbers of GPUs.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from math import gcd
 
 from planner.cluster.trees.subtree import Subtree
 from planner.model.pod_class import PodClass
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
-"""The keepers, the counted (both indexes of pod classes), and the maximum."""
+"""The keepers, the counted (both indexes of pod classes; the counted may repeat), and the maximum."""
 
 MAX_CUTS = 4096
 """Maximum number of cached results of `CapTrimmer`, which may live as long as the plan cache."""
@@ -55,6 +57,21 @@ class DomainCap:
     def named_values(self) -> set[str]:
         """Returns the label values whose domains may have another maximum than `default_cap`."""
         return {*self.values, *map(value_of, self.by_domain)}
+
+
+def gpu_cap(level: int, gpus: int, pod_classes: Sequence[PodClass]) -> tuple[DomainCap, ...]:
+    """Returns the cap that allows pods with at most `gpus` GPUs in total in each named domain of the level;
+    none for pods without GPUs.
+
+    Pods of 8 and of 4 GPUs under a limit of 12 GPUs: the first weigh 2, the others 1, the maximum is 3.
+    """
+    # A pod with more GPUs than the limit is never placed, so the number of its GPUs does not matter.
+    needs = [min(pod_class.shape.gpus, gpus + 1) for pod_class in pod_classes]
+    unit = gcd(*needs)
+    if not unit:
+        return ()
+    counted = tuple([index for index, need in enumerate(needs) for _ in range(need // unit)])
+    return (DomainCap(level, tuple(dict.fromkeys(counted)), counted, default_cap=gpus // unit),)
 
 
 class LevelCaps:
@@ -106,7 +123,8 @@ class CapTrimmer:
                 if max_pods < 0:
                     each[index] = 0
                 elif index in counted:
-                    each[index] = self._whole_units(level, index, min(each[index], max_pods))
+                    max_count = max_pods // counted.count(index)
+                    each[index] = self._whole_units(level, index, min(each[index], max_count))
         return self._counts.pack(each)
 
     def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
@@ -144,22 +162,20 @@ class CapTrimmer:
             yield self._counts.pack([0 if index in keepers else n for index, n in enumerate(each)])
 
     def _within(
-        self, level: int, class_indices: Sequence[int], each: Sequence[int], max_pods: int
+        self, level: int, counted: Sequence[int], each: Sequence[int], max_pods: int
     ) -> Iterator[dict[int, int]]:
-        """Yields counts of these pod classes, by class index, that add up to `max_pods` or as close to it as
-        whole units allow.
+        """Yields counts of the counted pod classes, by class index, that add up to `max_pods` or as close to
+        it as whole units and repeated classes allow.
         """
-        if len(class_indices) == 1:
-            yield {
-                class_indices[0]: self._whole_units(
-                    level, class_indices[0], min(each[class_indices[0]], max_pods)
-                )
-            }
+        first, weight = counted[0], counted.count(counted[0])
+        rest = [index for index in counted if index != first]
+        max_count = min(each[first], max_pods // weight)
+        if not rest:
+            yield {first: self._whole_units(level, first, max_count)}
             return
-        first, *rest = class_indices
-        for count in range(min(each[first], max_pods), -1, -1):
+        for count in range(max_count, -1, -1):
             if count == self._whole_units(level, first, count):
-                for others in self._within(level, rest, each, max_pods - count):
+                for others in self._within(level, rest, each, max_pods - count * weight):
                     yield {first: count, **others}
 
     def _whole_units(self, level: int, index: int, count: int) -> int:

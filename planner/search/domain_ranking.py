@@ -11,12 +11,13 @@ changed node to the root is computed again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass, separated
 from planner.model.topology import ROOT
+from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.packing.domain_packing import DomainPacking
 
@@ -94,6 +95,8 @@ class DomainRanking:
         if not capacity.is_chunk and (
             not self._may(capacity, level, clear=clear) or self._breaks_anti_affinity(capacity)
         ):
+            return None
+        if match.caps and self._exceeds(match.caps):
             return None
         if not self.packing.may_hold_all(capacity, match, level):
             return None
@@ -173,6 +176,16 @@ class DomainRanking:
         level.
         """
         return capacity.has_name and capacity.level in self._apart
+
+    def _exceeds(self, caps: Iterable[CountCap]) -> bool:
+        """Reports whether the whole gang in a domain would exceed one of the domain's caps. The packing asks
+        this only for a part of the gang: its bound of a whole domain looks at each pod class alone.
+        """
+        counts = [pod_class.count for pod_class in self._pod_classes]
+        return any(
+            any(counts[index] for index in keepers) and sum(counts[index] for index in counted) > max_pods
+            for keepers, counted, max_pods in caps
+        )
 
 
 def _different(

@@ -206,7 +206,7 @@ class LevelSearch:
             bare = _bare(pod_classes)
             return DomainRanking(DomainPacking(bare, use, weights, budget), bare, required)
 
-        if self.space.caps or self.space.host_limits:  # caps belong to one gang, so nothing is cached
+        if self.space.limited:  # caps belong to one gang, so nothing is cached
             return ranking(self.budget)
         return cache.entry(RANKINGS, (_key(pod_classes[0]), required, use, weights), ranking)
 

@@ -88,9 +88,7 @@ def _try(
     """
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
-    # One class at a time would not count the other classes against a limit of a host.
-    by_class = problem.occupied and not budget.hard and not problem.host_limits
-    if result.placement is None and not result.complete and by_class:
+    if result.placement is None and not result.complete and problem.occupied and not budget.hard:
         return replace(
             result, placement=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
         )
@@ -106,9 +104,9 @@ def _searched(
     matters. If the last one has no placement, none has, because it is the least strict.
     """
     request = request if problem.occupied else when_alone(request)
-    space, steps = search_space(problem.snapshot, tree, occupied=problem.occupied), relaxations(request)
-    space = replace(space, host_limits=problem.host_limits) if problem.host_limits else space
-    steps = steps if problem.occupied else steps[-1:]
+    space = search_space(problem.snapshot, tree, occupied=problem.occupied)
+    space = replace(space, gpu_limit=request.gpu_limit)
+    steps = relaxations(request) if problem.occupied else relaxations(request)[-1:]
     mode, required = problem.gang.reserve, request.required
     last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others together
     search = LevelSearch(space, request, mode, budget)

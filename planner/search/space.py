@@ -10,8 +10,8 @@ is planned again with its own node affinity gets the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.infrastructure import Infrastructure
@@ -20,7 +20,8 @@ from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.model.pod_class import PodClass
 from planner.node.gpu_sharing import share_in
-from planner.search.domain_caps import DomainCap
+from planner.request.topology_request import GpuLimit
+from planner.search.domain_caps import DomainCap, gpu_cap
 from planner.search.eligibility_map import EligibilityMap, capped, match_of
 from planner.search.objective import Weights, weights, without
 
@@ -32,7 +33,7 @@ class SearchSpace:
     `capacity`: the capacity of the tree's root. `extra`: levels that exist only for rules over labels, in a
     refined tree (`rules.label_levels`); their domains cost nothing, and no gang is placed at them. `plain`:
     the tree without these levels; None if it has none. `caps`: maximum numbers of pods in domains.
-    `host_limits`: maximum numbers of pods of all classes together on hosts, by node name.
+    `gpu_limit`: the maximum number of GPUs of the gang in a domain.
     """
 
     base: Infrastructure
@@ -42,17 +43,19 @@ class SearchSpace:
     extra: frozenset[int] = frozenset()
     plain: TopologyTree | None = None
     caps: tuple[DomainCap, ...] = ()
-    host_limits: Mapping[str, int] = field(default_factory=dict)
+    gpu_limit: GpuLimit | None = None
 
     def match(self, pod_classes: Sequence[PodClass]) -> EligibilityMap:
         """Returns the eligibility map of the tree for these pod classes, by node labels and the caps."""
         base = self.base
         everywhere = match_of(base.plan_cache, self.tree, pod_classes, divided=base.divided)
-        caps = self.caps
-        if self.host_limits:
-            every = tuple(range(len(pod_classes)))
-            caps = (*caps, DomainCap(self.tree.topology.host_index, every, every, self.host_limits))
+        caps = self.caps if self.gpu_limit is None else (*self.caps, *gpu_cap(*self.gpu_limit, pod_classes))
         return capped(everywhere, self.tree.root, caps)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the space has caps or a limit of GPUs, which belong to one gang."""
+        return bool(self.caps) or self.gpu_limit is not None
 
     def weights(self, pod_classes: Sequence[PodClass]) -> Weights:
         """Returns the cost weights for placements of these pod classes."""

@@ -31,11 +31,11 @@ def place_class_by_class(
     """Returns a placement of all pod classes, each placed beside the classes before it; None if one of them
     then does not fit.
 
-    None also if the gang requires a level, or a rule ties a class to other pods: to place one class at a time
-    could break the rule.
+    None also if the gang requires a level, if its GPUs in a domain are limited, or if a rule ties a class to
+    other pods: to place one class at a time could break the rule.
     """
     pod_classes = relaxations(request)[-1]
-    if request.required > ROOT or len(pod_classes) == 1 or any(map(_tied, pod_classes)):
+    if request.required > ROOT or request.gpu_limit or len(pod_classes) == 1 or any(map(_tied, pod_classes)):
         return None
     placed: dict[int, list[int]] = {}
     for index in sorted(range(len(pod_classes)), key=lambda index: _size(pod_classes[index]), reverse=True):

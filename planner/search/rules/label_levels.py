@@ -53,7 +53,10 @@ class RefinedTree:
         for step in self.steps:
             capacity = step.content(plain.base.capacities, capacity)
         extra = frozenset(self.keys.values())
-        return replace(plain, tree=self.tree, capacity=capacity, extra=extra, plain=self.plain)
+        limit = plain.gpu_limit and plain.gpu_limit._replace(level=self.level(plain.gpu_limit.level))
+        return replace(
+            plain, tree=self.tree, capacity=capacity, extra=extra, plain=self.plain, gpu_limit=limit
+        )
 
     def level(self, level: int) -> int:
         """Returns the index of a level of the plain tree in the refined tree."""
@@ -247,7 +250,9 @@ def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpac
         _with_level(space.tree.topology, f"{key}\0", 0), space.tree.cluster, root, space.tree.places
     )
     extra = frozenset({0, *(level + 1 for level in space.extra)})
-    return replace(space, tree=tree, capacity=pool.domain(root, tuple(contents)), extra=extra)
+    limit = space.gpu_limit and space.gpu_limit._replace(level=space.gpu_limit.level + 1)
+    capacity = pool.domain(root, tuple(contents))
+    return replace(space, tree=tree, capacity=capacity, extra=extra, gpu_limit=limit)
 
 
 class _Parts:

@@ -48,8 +48,10 @@ def spread_one_class(
     """Returns placements for pods of one class under one spread constraint; `UNDECIDED` for any other
     request.
     """
+    # Rows as the coarsest level divide a rack, so its parts cannot keep a limit for the whole rack.
     if (
-        len(pod_classes) > 1
+        search.space.gpu_limit is not None
+        or len(pod_classes) > 1
         or len(rules) > 1
         or required > ROOT
         or not _spread_alone(pod_classes[0], rules[0])

@@ -1,5 +1,6 @@
 """Tests nod-ai's leaf-spine interface: rules by number of nodes, strategies, preferences and limits."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,8 @@ from planner.leafspine.rules import leaves_for
 from planner.manifests.cluster import read
 from planner.manifests.settings import with_config
 from planner.model.errors import InputError, Where
-from planner.model.pod import BoundPod
+from planner.model.labels import Requirement
+from planner.model.pod import BoundPod, SpreadConstraint
 from planner.model.podgroup import FabricWish
 from planner.model.settings import DEFAULTS, WEIGHTS
 from planner.model.topology import HOSTNAME, Link, Topology
@@ -333,15 +335,6 @@ def test_what_the_limits_never_allow_is_refused():
     assert "leaf-spine rules" in soft.warnings[-1]
 
 
-def test_a_node_may_take_fewer_pods_than_fit_on_it_where_the_leaf_allows_no_more_gpus():
-    """Twelve GPUs a leaf of nodes of eight: three pods of four are two on one node and one on another."""
-    answer = plan(fabric(1, gpus_per_leaf=12, limited=True), wishing(3, gpu=4))
-    assert answer.decision == "admitted"
-    assert sorted(a.count for a in answer.assignments) == [1, 2]
-    answer = plan(fabric(1, gpus_per_leaf=12, limited=True), wishing(4, gpu=4))
-    assert (answer.decision, answer.reason) == ("rejected", "LimitPerLeaf")
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     in_use=st.lists(st.lists(st.sampled_from([0, 3, 4, 8]), min_size=3, max_size=3), min_size=1, max_size=3),
@@ -380,3 +373,60 @@ def test_of_nodes_that_are_away_nothing_is_said_for_ever():
     moment = fabric(4, **limits)
     moment = moment.with_node(replace(moment.nodes["l1-n1"], cordoned=True))
     assert plan(moment, wishing(9)).decision == "queued"
+
+
+def test_a_node_is_used_in_part_within_the_limit_of_gpus():
+    """12 GPUs of a leaf of 8-GPU nodes: three pods of four GPUs are on two nodes, two and one."""
+    limits = {"nodes_per_leaf": 4, "gpus_per_leaf": 12, "limited": True}
+    answer = plan(fabric(1, **limits), wishing(3, gpu=4))
+    assert answer.decision == "admitted"
+    assert [a.count for a in answer.assignments] == [2, 1]
+    never = plan(fabric(1, **limits), wishing(4, gpu=4))
+    assert (never.decision, never.reason) == ("rejected", "LimitPerLeaf")
+    assert "room for at most 3 pods" in never.message
+
+
+def test_pods_with_different_numbers_of_gpus_share_the_limit():
+    """12 GPUs of a leaf: a pod of eight GPUs and one of four; beside two of eight there is no room."""
+    limits = {"nodes_per_leaf": 4, "gpus_per_leaf": 12, "limited": True}
+    large, small = pod_set(1, shape(gpu=8), name="large"), pod_set(1, shape(gpu=4), name="small")
+    pair = replace(gang(large, small, reserve="nodes"), fabric=FabricWish(stated=True))
+    assert plan(fabric(1, **limits), pair).decision == "admitted"
+    three = replace(pair, pod_sets=(replace(large, count=2), small))
+    assert plan(fabric(1, **limits), three).decision == "queued"
+    assert len(leaves_of(plan(fabric(2, **limits), three))) == 2
+
+
+def test_a_small_pod_beside_a_large_one_excludes_no_leaf():
+    """A leader of a whole node and eight workers of one GPU each: no node has more than eight GPUs, so the
+    limit of 32 is kept on two nodes of a leaf."""
+    pair = gang(pod_set(1, shape(gpu=8), name="leader"), pod_set(8, shape(gpu=1)), reserve="nodes")
+    answer = plan(fabric(), replace(pair, fabric=FabricWish(stated=True)))
+    assert len(leaves_of(answer)) == 1
+    assert answer.warnings == ()
+
+
+def test_distributed_keeps_the_limit_of_gpus():
+    """Each leaf takes three pods of four GPUs: six pods on two leaves of four nodes."""
+    limits = {"nodes_per_leaf": 4, "gpus_per_leaf": 12, "limited": True}
+    answer = plan(fabric(2, **limits), wishing(6, gpu=4, strategy="distributed"))
+    assert sorted(a.node.split("-")[0] for a in answer.assignments) == ["l1"] * 3 + ["l2"] * 3
+    assert plan(fabric(2, **limits), wishing(7, gpu=4, strategy="distributed")).decision == "rejected"
+
+
+def test_the_limit_holds_beside_rules_over_labels():
+    """Pods spread over power supplies that cut across the leaves: each leaf keeps its twelve GPUs."""
+    limits = {"nodes_per_leaf": 4, "gpus_per_leaf": 12, "limited": True}
+    moment = fabric(2, **limits)
+    for number, host in enumerate(list(moment.nodes.values())):
+        labels = {**host.labels, "ups": f"u{number % 2}"}
+        moment = moment.with_node(replace(host, labels=labels))
+    spread = SpreadConstraint("ups", 1, (Requirement("app", "In", ("a",)),), 1, True)
+    group = wishing(6, gpu=4)
+    pods = replace(group.pod_sets[0].shape, labels={"app": "a"}, spread=(spread,))
+    group = replace(group, pod_sets=(replace(group.pod_sets[0], shape=pods),))
+    answer = plan(moment, group)
+    counts = Counter[str]()
+    for assignment in answer.assignments:
+        counts[assignment.node.split("-")[0]] += assignment.count
+    assert (answer.decision, counts) == ("admitted", {"l1": 3, "l2": 3})

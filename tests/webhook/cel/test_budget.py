@@ -54,8 +54,8 @@ def test_six_nested_macros_do_no_more_than_their_budget(limit: int) -> None:
     ],
 )
 def test_no_function_is_a_way_round_the_budget(text: str) -> None:
-    """Building or searching much text or many elements is charged before it is done: no budget takes ten times as
-    long as that of plain macros. The work is done in C, where calls cannot be counted, so times are compared.
+    """Building or searching much text or many elements is charged before it is done: none takes ten times
+    as long as plain macros. The work is done in C, where calls cannot be counted, so times are compared.
     """
     assert cpu_seconds(_stopped(text)) < 10 * cpu_seconds(_stopped(NESTED), tries=2)
 

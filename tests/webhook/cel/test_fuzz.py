@@ -33,7 +33,7 @@ _WORDS = (
 
 
 SOON = 30.0
-"""CPU seconds: what hangs takes more, whatever the machine; a budget of 20,000 units takes some milliseconds."""
+"""CPU seconds: what hangs takes more, whatever the machine; 20,000 units of budget take some milliseconds."""
 
 
 def _answer(text: str, declared: Declarations) -> None:

@@ -110,8 +110,8 @@ def test_hardly_any_flow_has_all_its_queues_in_common_with_another() -> None:
 
 
 async def test_a_storm_leaves_a_thread_to_others_and_is_told_so() -> None:
-    """Two threads, and a user whose call holds a thread until the others are through: another's calls are decided
-    meanwhile, and the last of the storm hear that too many wait."""
+    """Two threads, and a user whose call holds a thread until the others are through: another's calls are
+    decided meanwhile, and the last of the storm hear that too many wait."""
     seats, calm = Seats(2), threading.Event()
     with ThreadPoolExecutor(2) as threads:
 

@@ -86,8 +86,9 @@ def test_one_rack_with_a_node_more_leaves_the_place_of_a_thousand_nodes_proved()
 
 @pytest.mark.parametrize("used", ["none", "whole racks", "in racks"])
 def test_a_thousand_whole_nodes_are_planned_in_a_bounded_number_of_steps(used):
-    """A gang of another number of pods each time, so that nothing is remembered from the time before. Without the
-    bounds of two levels together the search runs into its budget: millions of calls. `make bench` has the times.
+    """A gang of another number of pods each time, so that nothing is remembered from the time before. Without
+    the bounds of two levels together the search runs into its budget: millions of calls. `make bench` has the
+    times.
     """
     moment = used_as(used, 3)
     plan(moment, whole_nodes(1))
