@@ -13,7 +13,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from webhook.admission.environment import NAMESPACE
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.api.reflector import served_path
+from webhook.kube.api.discovery import served_path
 from webhook.kube.standing import Lookout, standing_of
 from webhook.workloads import KINDS
 

@@ -21,7 +21,7 @@ from typing import Generic, Protocol, TypeVar
 from prometheus_client import Counter
 
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
-from webhook.kube.api.reflector import served_path
+from webhook.kube.api.discovery import served_path
 
 GROUP, RESOURCE = "openreports.io", "reports"
 

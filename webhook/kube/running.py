@@ -22,7 +22,8 @@ from planner.model.pod import BoundPod
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
 from webhook.admission.environment import Environment, no_access
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.discovery import served_path
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gangs import finished
 from webhook.kube.state.workload_watch import MAX_OWNERS

@@ -7,7 +7,7 @@ from __future__ import annotations
 from planner.cluster.snapshot import Snapshot
 from planner.model.schedulers import KUEUE
 from webhook.kube.api.client import Api, Json
-from webhook.kube.api.reflector import served_path
+from webhook.kube.api.discovery import served_path
 from webhook.kube.state.findings import CheckFinding
 from webhook.kube.state.scheduling_findings import SchedulingObjects, scheduling_findings
 from webhook.workloads.reader import KUEUE_QUEUE

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from webhook.kube.api.client import ApiError
-from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.discovery import served_path
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.standing import HEALTH_SECONDS, ClusterStanding, Lookout
 from webhook.ui.decision_log import EVENTS, EVENTS_QUERY, REPORTS_QUERY, EventLog, ReportLog

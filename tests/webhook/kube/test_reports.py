@@ -30,9 +30,11 @@ class Store(Api):
 
     async def get(self, path: str, **query: str) -> Json:
         """Discovery, or a Report."""
-        if path == "/apis/openreports.io" and self.installed:
+        if path == "/apis" and self.installed:
             version = {"version": "v1alpha1"}
-            return {"preferredVersion": version, "versions": [version]}
+            return {
+                "groups": [{"name": "openreports.io", "preferredVersion": version, "versions": [version]}]
+            }
         if path == "/apis/openreports.io/v1alpha1" and self.installed:
             return {"resources": [{"name": "reports"}]}
         if path in self.objects:
@@ -214,7 +216,7 @@ async def test_of_what_was_decided_while_the_kind_was_missing_only_what_follows_
 
     async def look(path: str, **query: str) -> Json:
         nonlocal looks
-        looks += path == "/apis/openreports.io"
+        looks += path == "/apis"
         return await Store.get(store, path, **query)
 
     monkeypatch.setattr(store, "get", look)

@@ -8,6 +8,7 @@ tokens) and the connection pool.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import ssl
 import time
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -24,6 +26,7 @@ import yaml
 from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
+from planner.model.cached_property import cached_property
 from planner.model.errors import InputError, Where
 
 Json = dict[str, Any]
@@ -45,6 +48,10 @@ SILENCE_SECONDS = 75.0
 """Seconds without data after which a watch counts as broken; a working watch ends before, after
 `WATCH_SECONDS`.
 """
+
+
+SHARED_SECONDS = 1.0
+"""Maximum age in seconds of an answer that several callers share (`Api.get_shared`)."""
 
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -95,6 +102,10 @@ class Api:
         # The calls for a gang's 300 pods and dozens of watches share one connection pool.
         configuration.connection_pool_maxsize = 200
         configuration.retries = False
+        # aiohttp's own way (`trust_env`) reads the environment and ~/.netrc at each request, in two threads,
+        # which wait for decisions in other threads; and a password in ~/.netrc is none for the API server.
+        configuration.client_session_kwargs = {"trust_env": False}
+        configuration.proxy = configuration.proxy or _proxy(configuration.host)
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
         self._epoch, self._has_server_time = time.time() - time.monotonic(), False
@@ -127,6 +138,22 @@ class Api:
         Like all methods, raises `ApiError` for an error answer and `Unreachable` for none.
         """
         return await self._call("GET", path, query)
+
+    async def get_shared(self, path: str) -> Json:
+        """Reads one object, which may be `SHARED_SECONDS` old: callers at about the same time share one call.
+        A call that fails is shared only by those that wait for it.
+        """
+        now = time.monotonic()
+        began, call = self._shared.get(path, (-math.inf, None))
+        if call is None or now - began > SHARED_SECONDS or _has_failed(call):
+            call = asyncio.ensure_future(self.get(path))
+            self._shared[path] = now, call
+        return await asyncio.shield(call)  # a caller that is cancelled ends no other's call
+
+    @cached_property
+    def _shared(self) -> dict[str, tuple[float, asyncio.Future[Json]]]:
+        """The latest shared call of each path, and when it began, in monotonic seconds."""
+        return {}
 
     async def find(self, path: str) -> Json | None:
         """Reads one object; returns None if it does not exist."""
@@ -276,6 +303,20 @@ class Api:
             self._has_server_time = True
             self._epoch = _epoch(response.headers.get("Date", ""), self._epoch)
         return response
+
+
+def _has_failed(call: asyncio.Future[Json]) -> bool:
+    return call.done() and (call.cancelled() or call.exception() is not None)
+
+
+def _proxy(host: str) -> str | None:
+    """Returns the proxy for the API server that the environment names ($HTTPS_PROXY, $NO_PROXY); None for
+    none.
+    """
+    url = urlsplit(host)
+    if not url.hostname or proxy_bypass(url.netloc.rpartition("@")[2]):
+        return None
+    return getproxies().get(url.scheme)
 
 
 def _epoch(date: str, default: float) -> float:

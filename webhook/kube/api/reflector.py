@@ -166,29 +166,3 @@ class Reflector:
             self.since = time.monotonic()
             log.warning("%s", problem)
         self.problem = problem
-
-
-async def served_path(api: Api, group: str, resource: str) -> str:
-    """Returns the API path of a resource; "" if it is not served.
-
-    If several versions serve it, the path is in the preferred one, or else in the first of the others. Raises
-    `ApiError`.
-    """
-    if not group:
-        return f"/api/v1/{resource}"
-    try:
-        discovery = await api.get(f"/apis/{group}")
-        versions = [
-            discovery["preferredVersion"]["version"],
-            *(entry["version"] for entry in discovery["versions"]),
-        ]
-        for version in dict.fromkeys(versions):
-            listed = await api.get(f"/apis/{group}/{version}")
-            if any(served["name"] == resource for served in listed["resources"] or []):
-                return f"/apis/{group}/{version}/{resource}"
-    except ApiError as error:
-        if error.status != 404:
-            raise
-    except KeyError as error:  # as in the page of a proxy
-        raise ApiError(200, "", f"the answer on {group} lacks {error.args[0]}") from None
-    return ""

@@ -26,7 +26,7 @@ from webhook.admission.configuration.parameters import read_parameters
 from webhook.admission.configuration.settings import Settings, everywhere
 from webhook.admission.modes import mode_in_force
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
-from webhook.kube.api.reflector import served_path
+from webhook.kube.api.discovery import served_path
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.doctor.rights import account_of, moves_findings, rights_finding
 from webhook.kube.installed import deployment_path, installed_settings

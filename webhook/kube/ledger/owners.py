@@ -12,7 +12,7 @@ from typing import TypeAlias
 from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, Json
-from webhook.kube.api.reflector import served_path
+from webhook.kube.api.discovery import served_path
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.stored import reservation_ids

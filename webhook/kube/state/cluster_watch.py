@@ -27,7 +27,8 @@ from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
 from webhook.admission.environment import Environment, pod_groups
 from webhook.kube.api.client import Api, Json
-from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.discovery import served_path
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.live_snapshot import LiveSnapshot

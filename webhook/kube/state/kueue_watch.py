@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 
 from webhook.kube.api.client import Api
-from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.discovery import served_path
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.kueue_places import KueuePlace, kueue_place

@@ -16,7 +16,8 @@ from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.kube.api.client import Api, Json
-from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.discovery import served_path
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.gangs import (

@@ -16,13 +16,16 @@ from kubernetes.aio import client as generated
 
 from webhook.kube.api import reflector as module
 from webhook.kube.api.client import Api
-from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.discovery import served_path
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
 
 LOGIN = "<html>\n<p>Log in, please.</p>\n</html>\n"
 LISTED = '{"items": [], "metadata": {"resourceVersion": "7"}}'
 ADDED = '{"type": "ADDED", "object": {"metadata": {"name": "gpu-1", "resourceVersion": "8"}}}\n'
-GROUP = '{"preferredVersion": {"version": "v1"}, "versions": [{"version": "v1"}]}'
+GROUPS = """{"groups": [
+    {"name": "scheduling.run.ai", "preferredVersion": {"version": "v1"}, "versions": [{"version": "v1"}]}
+]}"""
 RESOURCES = '{"resources": [{"name": "queues"}]}'
 
 
@@ -50,14 +53,14 @@ async def follow(answer: Callable[[web.Request], str]) -> None:
 
 
 @pytest.mark.parametrize("odd", [LOGIN, "{}"], ids=["page", "empty"])
-@pytest.mark.parametrize("failing", ["list", "watch", "group", "version"])
+@pytest.mark.parametrize("failing", ["list", "watch", "groups", "version"])
 async def test_a_watch_goes_on_after_the_page_of_a_proxy(
     monkeypatch: pytest.MonkeyPatch, odd: str, failing: str
 ) -> None:
     """The watch would end for ever, and nobody be told."""
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
-    steps = {"/apis/scheduling.run.ai": "group", "/apis/scheduling.run.ai/v1": "version"}
-    answers = {"group": GROUP, "version": RESOURCES, "list": LISTED, "watch": ADDED}
+    steps = {"/apis": "groups", "/apis/scheduling.run.ai/v1": "version"}
+    answers = {"groups": GROUPS, "version": RESOURCES, "list": LISTED, "watch": ADDED}
     left = {failing: odd + "\n"}
 
     def answer(request: web.Request) -> str:
@@ -74,7 +77,7 @@ async def test_a_watch_that_is_refused_again_and_again_pauses_before_each_list(
 ) -> None:
     """Each list of a large cluster is work for the API server: it would be asked for one without end."""
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.1)
-    answers = {"/apis/scheduling.run.ai": GROUP, "/apis/scheduling.run.ai/v1": RESOURCES}
+    answers = {"/apis": GROUPS, "/apis/scheduling.run.ai/v1": RESOURCES}
     began, lists = time.monotonic(), []
 
     def answer(request: web.Request) -> str:

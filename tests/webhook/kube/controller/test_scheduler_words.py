@@ -174,9 +174,11 @@ class Kueue(Api):
         ]
 
     async def get(self, path: str, **query: str) -> dict[str, Any]:
-        if path == "/apis/kueue.x-k8s.io":
+        if path == "/apis":
             preferred = {"version": "v1beta2"}
-            return {"preferredVersion": preferred, "versions": [preferred]}
+            return {
+                "groups": [{"name": "kueue.x-k8s.io", "preferredVersion": preferred, "versions": [preferred]}]
+            }
         return {"resources": [{"name": "workloads"}]}
 
     async def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:

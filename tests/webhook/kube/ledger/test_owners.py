@@ -19,7 +19,7 @@ from webhook.workloads.keys.annotation_keys import RESERVATION
 
 PODS = "/api/v1/namespaces/{}/pods"
 BATCH: dict[str, Any] = {
-    "/apis/batch": {"preferredVersion": {"version": "v1"}, "versions": []},
+    "/apis": {"groups": [{"name": "batch", "preferredVersion": {"version": "v1"}, "versions": []}]},
     "/apis/batch/v1": {"resources": [{"name": "jobs"}, {"name": "cronjobs"}]},
 }
 
@@ -31,7 +31,7 @@ class Lists(Api):
         self.stored = stored
         self.asked: Counter[str] = Counter()
 
-    async def get(self, path: str) -> Json:
+    async def get(self, path: str, **query: str) -> Json:
         """Discovery."""
         self.asked[path] += 1
         return BATCH[path]  # type: ignore[no-any-return]

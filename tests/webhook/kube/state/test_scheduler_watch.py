@@ -6,6 +6,7 @@ from typing import Any
 
 from planner.model.schedulers import KAI, KUEUE
 from tests.webhook.kube.state.test_cluster_watch import tell, watch
+from webhook.kube.api.client import Api
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
 from webhook.kube.state.findings import findings_of
 
@@ -33,16 +34,16 @@ def run_pods(cluster_watch: ClusterWatch, *pods: Json) -> None:
     handler.replaced([handler.read(pod) for pod in pods], 3)
 
 
-class Serving:
+class Serving(Api):
     """An API server that serves one group, or none."""
 
     def __init__(self, group: str, *resources: str) -> None:
         self.group, self.resources = group, resources
 
-    async def get(self, path: str) -> Json:
+    async def get(self, path: str, **query: str) -> Json:
         """Discovery."""
-        if path == f"/apis/{self.group}":
-            return {"preferredVersion": {"version": "v1"}, "versions": []}
+        if path == "/apis":
+            return {"groups": [{"name": self.group, "preferredVersion": {"version": "v1"}, "versions": []}]}
         return {"resources": [{"name": name} for name in self.resources]}
 
 
@@ -59,9 +60,9 @@ def test_a_queue_shows_kai_and_is_known_by_name() -> None:
 async def test_a_kind_that_is_served_shows_its_system_until_it_is_gone() -> None:
     """Without any object of it."""
     cluster_watch = watch()
-    assert await cluster_watch.find(Serving(QUEUES.group, "queues"), QUEUES) != ""  # type: ignore[arg-type]
+    assert await cluster_watch.find(Serving(QUEUES.group, "queues"), QUEUES) != ""
     assert shown(cluster_watch) == {KAI: "CustomResourceDefinition queues.scheduling.run.ai"}
-    assert await cluster_watch.find(Serving(QUEUES.group, "others"), QUEUES) == ""  # type: ignore[arg-type]
+    assert await cluster_watch.find(Serving(QUEUES.group, "others"), QUEUES) == ""
     assert shown(cluster_watch) == {}
 
 

@@ -29,7 +29,8 @@ PLACED = "default/KueueWorkload/w"
 def serves_kueue(server: ApiServer) -> None:
     """Discovery tells of Workloads."""
     version = {"version": "v1beta2"}
-    server.objects[GROUP] = {"preferredVersion": version, "versions": [version]}
+    group = {"name": "kueue.x-k8s.io", "preferredVersion": version, "versions": [version]}
+    server.objects["/apis"] = {"groups": [group]}
     server.objects[f"{GROUP}/v1beta2"] = {"resources": [{"name": "workloads"}]}
 
 

@@ -1,0 +1,124 @@
+"""What one client asks the API server, and through which proxy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from kubernetes.aio import client as generated
+
+from webhook.kube.api import client as module
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.api.discovery import served_path
+
+BATCH = {"name": "batch", "preferredVersion": {"version": "v1"}, "versions": [{"version": "v1"}]}
+
+
+@dataclass
+class Server:
+    """An API server that serves Jobs. `asked` counts the calls by path; `status`: of each answer."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    status: int = 200
+    address: str = ""
+
+    async def respond(self, request: web.Request) -> web.Response:
+        """Answers discovery."""
+        self.asked[request.path] += 1
+        await asyncio.sleep(0.01)
+        answers = {"/apis": {"groups": [BATCH]}, "/apis/batch/v1": {"resources": [{"name": "jobs"}]}}
+        return web.json_response(answers.get(request.path, {}), status=self.status)
+
+    @asynccontextmanager
+    async def client(self, host: str = "") -> AsyncIterator[Api]:
+        """A client of this server, or of another address."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self.respond)
+        async with TestServer(app) as server:
+            self.address = str(server.make_url("")).rstrip("/")
+            api = Api(generated.Configuration(host=host or self.address))
+            yield api
+            await api.close()
+
+
+async def test_watches_that_look_for_missing_kinds_share_the_list_of_groups() -> None:
+    """Thirty at the same moment, of as many groups: one call, and one more for the group that is served."""
+    server = Server()
+    async with server.client() as api:
+        looks = [served_path(api, f"g{number}.io", "things") for number in range(30)]
+        looks += [served_path(api, "batch", "jobs"), served_path(api, "batch", "cronjobs")]
+        paths = await asyncio.gather(*looks)
+    assert paths == [*[""] * 30, "/apis/batch/v1/jobs", ""]
+    assert server.asked == {"/apis": 1, "/apis/batch/v1": 1}
+
+
+async def test_an_installed_kind_is_seen_when_the_shared_answer_is_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A CRD may be installed at any time."""
+    monkeypatch.setattr(module, "SHARED_SECONDS", 0.05)
+    server = Server()
+    async with server.client() as api:
+        assert await served_path(api, "batch", "jobs")
+        await asyncio.sleep(0.06)
+        assert await served_path(api, "batch", "jobs")
+    assert server.asked["/apis"] == 2
+
+
+async def test_a_failed_call_is_shared_by_those_that_wait_for_it_alone() -> None:
+    """The next one asks again, for the server may be back."""
+    server = Server(status=503)
+    async with server.client() as api:
+        both = await asyncio.gather(*(api.get_shared("/apis") for _ in range(2)), return_exceptions=True)
+        assert all(isinstance(error, ApiError) and error.status == 503 for error in both)
+        server.status = 200
+        assert await api.get_shared("/apis")
+    assert server.asked["/apis"] == 2
+
+
+async def test_a_caller_that_gives_up_ends_no_others_call() -> None:
+    """Of two that share a call, the first is cancelled."""
+    server = Server()
+    async with server.client() as api:
+        first, second = (asyncio.create_task(api.get_shared("/apis")) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second)["groups"]
+    assert first.cancelled()
+
+
+async def test_the_proxy_of_the_environment_is_used_unless_the_server_is_excluded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As kubectl does: $HTTP_PROXY, and $NO_PROXY."""
+    proxy = Server()
+    for name in ("http_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    async with proxy.client() as direct:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        through = Api(generated.Configuration(host="http://api.example"))
+        assert await served_path(through, "batch", "jobs")
+        await through.close()
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        for api in (direct, Api(generated.Configuration(host=proxy.address))):
+            assert await served_path(api, "batch", "jobs")
+            await api.close()
+
+
+async def test_a_password_in_netrc_is_none_for_the_api_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With a default entry, each call with a token failed."""
+    netrc = tmp_path_factory.mktemp("home") / "netrc"
+    netrc.write_text("default login ann password secret\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    async with Server(status=404).client() as api:
+        with pytest.raises(ApiError, match="404"):
+            await api.create_as("token", "/apis/x", {})
