@@ -6,6 +6,9 @@ best places, as if they were held, and takes another place of equal worth. A has
 determines how many places it skips.
 
     nodes, the fullest first: n1 n2 n3 n4 ...        with three rivals: gang a takes n2, gang b n4, gang c n1
+
+Gangs that fit on the same nodes together do not exclude each other, so each of these nodes serves several:
+with seven rivals, pods of one GPU skip at most three nodes that have two GPUs free, and none that has eight.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import hashlib
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import used_by
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
@@ -37,7 +41,9 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     domain is opened. The same snapshot, gang and number of rivals always have the same answer.
     """
     answers = [plan(snapshot, group)]
-    around, passed = snapshot, _passed(group.name, rivals)
+    if not rivals:
+        return answers[0]
+    around, passed = snapshot, _passed(group.name, rivals // _sharers(snapshot, group, answers[0]))
     while len(answers) <= passed:
         # A gang that has a reservation keeps its place, and one that holds nothing keeps no other gang away.
         held = None if answers[-1].replayed else reservation_for(around, group, answers[-1])
@@ -54,6 +60,18 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
 def _passed(gang: str, rivals: int) -> int:
     """Returns the number of places that the gang skips, by a hash of its name."""
     return int.from_bytes(hashlib.sha256(gang.encode()).digest()[:4]) % (min(rivals, MAX_PASSED) + 1)
+
+
+def _sharers(snapshot: Snapshot, group: PodGroup, answer: Answer) -> int:
+    """Returns how many gangs like this one fit together on the nodes of its place; 1 if that is not known."""
+    held = None if answer.replayed else reservation_for(snapshot, group, answer)
+    if held is None or held.mode != "nodes":
+        return 1
+    sharers = MAX_PASSED + 1
+    for node, uses in used_by(held).items():
+        free = snapshot.plain_free_on(node) or {}
+        sharers = min(sharers, *(free.get(name, 0) // amount for name, amount in uses.items() if amount))
+    return max(1, sharers)
 
 
 def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:

@@ -79,6 +79,14 @@ def test_small_pods_with_rivals_share_the_nodes_that_are_in_use():
     assert {plan_aside(snapshot, group, 0).assignments[0].node for group in gangs} == {"a"}
 
 
+@pytest.mark.parametrize(("used", "nodes"), [(0, 1), (4, 2), (7, 8)])
+def test_small_pods_with_rivals_use_no_more_nodes_than_they_need(used, nodes):
+    """Eight pods of one GPU that come at once fit together on a free node, on two with four GPUs free."""
+    snapshot = cluster(f"r1: a b c d e f g h used={used}")
+    gangs = [gang(1, name=f"default/Job/g{number}", gpu=1, reserve="nodes") for number in range(40)]
+    assert len({plan_aside(snapshot, group, 7).assignments[0].node for group in gangs}) == nodes
+
+
 @pytest.mark.parametrize("rivals", [1, 7, 100])
 def test_a_gang_with_one_place_has_it_whoever_else_comes(rivals):
     """Passing over it would leave the gang without one."""

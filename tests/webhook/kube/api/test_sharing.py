@@ -75,8 +75,8 @@ async def test_a_failed_call_is_shared_by_those_that_wait_for_it_alone() -> None
     """The next one asks again, for the server may be back."""
     server = Server(status=503)
     async with server.client() as api:
-        both = await asyncio.gather(*(api.get_shared("/apis") for _ in range(2)), return_exceptions=True)
-        assert all(isinstance(error, ApiError) and error.status == 503 for error in both)
+        outcomes = await asyncio.gather(*(api.get_shared("/apis") for _ in range(2)), return_exceptions=True)
+        assert all(isinstance(error, ApiError) and error.status == 503 for error in outcomes)
         server.status = 200
         assert await api.get_shared("/apis")
     assert server.asked["/apis"] == 2
