@@ -56,10 +56,10 @@ class Rotation:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._directory):
             _complete(self._directory)
-            after, done = renewed(load(self._directory), self._names, now)
-            if done:
+            after, changes = renewed(load(self._directory), self._names, now)
+            if changes:
                 _replace(self._directory, after)
-        return done
+        return changes
 
 
 async def keep(

@@ -29,7 +29,9 @@ MANY = 1000
 """Maximum number of changed nodes, pods and reservations in a delta."""
 
 _OTHERS = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
-"""Fields that `SnapshotDelta.facts` leaves out: compared or sent apart, set by `as_told`, or caches."""
+"""Fields that `SnapshotDelta.facts` leaves out: compared or sent apart, set by `with_stated_settings`, or
+caches.
+"""
 
 _FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _OTHERS)
 """The fields that `with_hardware` copies."""

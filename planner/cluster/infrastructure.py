@@ -237,8 +237,8 @@ class Infrastructure:
             self.index.tolerating = any(map(_tolerating, self.nodes.values()))
         return self.index.tolerating
 
-    def as_told(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
-        """Returns the record with the settings of `Snapshot.as_told`."""
+    def with_stated_settings(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
+        """Returns the record with the settings of `Snapshot.with_stated_settings`."""
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
         changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
@@ -384,5 +384,9 @@ def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
     return replace(node, taints=taints, cordoned=False, ready=True), amounts
 
 
-AS_TOLD: DerivedSection[str, Infrastructure] = DerivedSection("what an administrator says", max_keys=8)
-"""The records of `as_told`, by their settings; cached because each request passes the settings again."""
+STATED_SETTINGS: DerivedSection[str, Infrastructure] = DerivedSection(
+    "what an administrator says", max_keys=8
+)
+"""The records of `with_stated_settings`, by their settings; cached because each request passes the settings
+again.
+"""

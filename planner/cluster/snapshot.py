@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
-from planner.cluster.infrastructure import AS_TOLD, Infrastructure, ordered
+from planner.cluster.infrastructure import STATED_SETTINGS, Infrastructure, ordered
 from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
@@ -279,7 +279,7 @@ class Snapshot:
         )
         return Snapshot(base, self.bound, self.reservations, self.revision)
 
-    def as_told(
+    def with_stated_settings(
         self, growing: Iterable[GrowingPool] = (), *, resources_tolerated: bool | None = None
     ) -> Snapshot:
         """Returns the same cluster with settings that its administrator states in Bayplan's parameters.
@@ -291,7 +291,9 @@ class Snapshot:
         if not pools and resources_tolerated is None:
             return self
         overrides = (pools, resources_tolerated)
-        base = self.base.derived.get(AS_TOLD, repr(overrides), lambda: self.base.as_told(*overrides))
+        base = self.base.derived.get(
+            STATED_SETTINGS, repr(overrides), lambda: self.base.with_stated_settings(*overrides)
+        )
         return self.evolve(base=base, changed_nodes=frozenset())
 
     def with_pod(self, pod: BoundPod) -> Snapshot:

@@ -24,7 +24,7 @@ limited because a comparison takes 20 µs, and a label such as the hostname has 
 """
 
 
-_MAX_NODES_OF_KEYS = 1000
+_MAX_NODES_SEARCHED = 1000
 """Maximum number of nodes whose label keys are searched for a similar key; nodes have nearly the same
 keys.
 """
@@ -80,7 +80,7 @@ def alike(text: str, other: str, ratio: float) -> bool:
 
 def similar_key(base: Infrastructure, key: str) -> str:
     """Returns the node label key that is spelled almost like this key; "" if no node has such a label."""
-    nodes = islice(base.nodes.values(), _MAX_NODES_OF_KEYS)
+    nodes = islice(base.nodes.values(), _MAX_NODES_SEARCHED)
     near = nearest(key, {name for node in nodes for name in node.labels})[:1]
     return near[0] if near and alike(key, near[0], _ALIKE) else ""
 

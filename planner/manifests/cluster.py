@@ -26,7 +26,7 @@ from planner.manifests.devices import (
     domain_template,
     slice_from,
 )
-from planner.manifests.fields import mapping, once, sequence, text, texts
+from planner.manifests.fields import mapping, read_cached, sequence, text, texts
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.node import node_from
 from planner.manifests.numa import numa_from
@@ -271,11 +271,11 @@ def _read_numa(objects: _ClusterObjects, item: Mapping[str, object], where: Wher
 
 def _read_claim(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     kept = objects.claims if item["kind"] == "ResourceClaim" else objects.templates
-    kept[_key(item, where)] = once(item, where, claim_from)
+    kept[_key(item, where)] = read_cached(item, where, claim_from)
 
 
 def _read_slice(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    objects.slices.append(once(item, where, slice_from))
+    objects.slices.append(read_cached(item, where, slice_from))
 
 
 def _read_class(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
@@ -307,11 +307,11 @@ def _read_priority(objects: _ClusterObjects, item: Mapping[str, object], where: 
 
 
 def _read_storage(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    objects.storage.append(once(item, where, storage_from))
+    objects.storage.append(read_cached(item, where, storage_from))
 
 
 def _read_pool(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    if pool := once(item, where, pool_from):
+    if pool := read_cached(item, where, pool_from):
         objects.growth.append(pool)
 
 
@@ -331,7 +331,7 @@ def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
     if name in SCHEDULER_CONFIGS:
         objects.settings = with_config(objects.settings, item, where)
     elif name == STATUS_CONFIG:
-        objects.growth += once(item, where, status_groups)
+        objects.growth += read_cached(item, where, status_groups)
     else:
         objects.ignored["ConfigMap"] += 1
 

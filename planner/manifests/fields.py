@@ -34,7 +34,9 @@ def yaml_text(content: str, where: Where) -> object:
         raise InputError("is no YAML", where) from error
 
 
-def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]) -> T:
+def read_cached(
+    item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]
+) -> T:
     """Returns the result of `read`, cached if the document is a `CachedDocument`."""
     if not isinstance(item, CachedDocument):
         return read(item, where)

@@ -103,7 +103,7 @@ class PodGroup:
     """Whether each domain gets the same number of pods if the gang spans several domains."""
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Pairs (level, PodSets): all pods of these PodSets must be in one domain of the level."""
-    presumed: bool = False
+    reserve_is_default: bool = False
     """Whether `reserve` is the configured default, because the workload does not state what to reserve."""
     whole_from: float = WHOLE_FROM
     """Under `auto`, the gang holds a domain whole if it takes at least this share (0 to 1) of its GPUs."""

@@ -102,7 +102,7 @@ def _path(snapshot: Snapshot, topology: Topology, name: str) -> Domain:
     node = snapshot.nodes.get(name)
     if node is None:
         return ()
-    if name not in snapshot.base.trees[topology.name].index:
+    if name not in snapshot.base.trees[topology.name].places:
         return (*("" for _ in topology.levels[1:]), _hostname(snapshot, name))
     return topology.path(name, node.labels)
 

@@ -43,7 +43,7 @@ def fingerprint(group: PodGroup) -> str:
             [p.name, p.count, _requests(p), *_slices(group, p)]
             for p in sorted(group.pod_sets, key=lambda p: p.name)
         ],
-        "reserve": "" if group.presumed else group.reserve,
+        "reserve": "" if group.reserve_is_default else group.reserve,
     }
     if group.wishes:
         wish = group.fabric
@@ -109,9 +109,9 @@ def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
     that reservation may contain no mode, or the mode of the reservation (as written before `auto` existed).
     """
     yield fingerprint(gang)
-    if gang.presumed or gang.reserve == "auto":
-        yield fingerprint(replace(gang, presumed=True))
-        yield fingerprint(replace(gang, presumed=False, reserve=held.mode))
+    if gang.reserve_is_default or gang.reserve == "auto":
+        yield fingerprint(replace(gang, reserve_is_default=True))
+        yield fingerprint(replace(gang, reserve_is_default=False, reserve=held.mode))
 
 
 def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:

@@ -65,4 +65,4 @@ def headroom(snapshot: Snapshot, held: Reservation) -> dict[str, NodeRoom]:
 
 
 def _outside(tree: TopologyTree, answer: Answer) -> bool:
-    return any(assignment.node not in tree.index for assignment in answer.assignments)
+    return any(assignment.node not in tree.places for assignment in answer.assignments)

@@ -58,8 +58,8 @@ def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, .
     if not own or len(own) == len(topologies):
         return topologies
     trees = snapshot.base.trees
-    covered = {name for topology in own for name in trees[topology.name].index}
-    return tuple(t for t in topologies if t in own or not covered.issuperset(trees[t.name].index))
+    covered = {name for topology in own for name in trees[topology.name].places}
+    return tuple(t for t in topologies if t in own or not covered.issuperset(trees[t.name].places))
 
 
 def _topologies_by_name(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
@@ -119,14 +119,14 @@ def _check_nodes(snapshot: Snapshot, pod_set: PodSet, topologies: tuple[Topology
     if not pod_set.count or not (shape.node_selector or shape.affinity):
         return
     trees = snapshot.base.trees
-    if any(len(trees[t.name].index) == len(snapshot.nodes) for t in topologies):
+    if any(len(trees[t.name].places) == len(snapshot.nodes) for t in topologies):
         return  # one topology covers all nodes, so none is outside
     other_topology = ""
     for node in snapshot.nodes.values():
         if affinity_allows(shape, node):
-            if any(node.name in trees[t.name].index for t in topologies):
+            if any(node.name in trees[t.name].places for t in topologies):
                 return
-            other_names = (n for n, tree in trees.items() if node.name in tree.index)
+            other_names = (n for n, tree in trees.items() if node.name in tree.places)
             other_topology = other_topology or next(other_names, "")
     if other_topology:
         raise _two_pools(topologies[0].name, other_topology, pod_set.name)

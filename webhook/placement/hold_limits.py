@@ -96,7 +96,7 @@ def within_limits(
     if not why:
         return answer, wanted
     smallest = wanted
-    if wanted.mode == "domain" and (group.presumed or group.reserve == "auto"):
+    if wanted.mode == "domain" and (group.reserve_is_default or group.reserve == "auto"):
         smaller, held = place(snapshot, replace(group, reserve="nodes"))
         if held is not None and not over_limit(snapshot, held, limits):
             note = f"holds only what it uses: {why}"

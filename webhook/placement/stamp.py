@@ -97,7 +97,11 @@ def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str
 
     When the object is scaled later, admission sees only its pods. By this name admission knows that the pods
     start together, and lets them wait for each other at the gate."""
-    asks = workload.asks or workload.claims or any(asks_for_gpus(part.shape) for part in workload.left)
+    asks = (
+        workload.asks
+        or workload.claims
+        or any(asks_for_gpus(part.shape) for part in workload.planned_elsewhere)
+    )
     if workload.gangs or workload.skip or not (workload.holds and workload.kind in SCALED and asks):
         return obj
     stamped = _opened(obj, workload.templates)

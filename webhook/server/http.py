@@ -134,7 +134,7 @@ class Webhook:
             log.info(log_line(phase, request, decision, seconds))
             # After the answer is sent: the user does not wait for reports.
             asyncio.get_running_loop().call_soon(self.observer, phase, request, decision)
-            body = encode(request.uid, decision.response, request.label)
+            body = encode(request.uid, decision.response, request.display_name)
             return web.Response(body=body, content_type="application/json")
 
         return handle

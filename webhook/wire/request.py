@@ -103,7 +103,7 @@ class AdmissionRequest:
         return {**stated, NAMESPACE_NAME_LABEL: self.namespace} if self.namespace else stated
 
     @property
-    def label(self) -> str:
+    def display_name(self) -> str:
         """NAMESPACE/KIND/NAME for messages; "" for a cluster-scoped object, or one without a name.
 
         A Namespace is cluster-scoped, although the API server sends its name as its namespace.
@@ -132,7 +132,7 @@ class AdmissionRequest:
         }
 
 
-IRREGULAR_PLURALS = {
+RESOURCE_NAMES = {
     "Endpoints": "endpoints",
     "Ingress": "ingresses",
     "IngressClass": "ingressclasses",
@@ -193,8 +193,8 @@ Bayplan. Any other kind counts as namespaced.
 
 def plural(kind: str) -> str:
     """Returns the resource of a kind: Pod → pods, Ingress → ingresses, NetworkPolicy → networkpolicies."""
-    if kind in IRREGULAR_PLURALS:
-        return IRREGULAR_PLURALS[kind]
+    if kind in RESOURCE_NAMES:
+        return RESOURCE_NAMES[kind]
     lower = kind.lower()
     if lower.endswith(("ss", "x", "ch", "sh")):
         return lower + "es"

@@ -111,7 +111,7 @@ def _gang(
         fabric=wish,
         policy=next((request.policy for request in requests if request.policy), ""),
         balanced=chosen.balanced,
-        presumed=chosen.reserve is None,
+        reserve_is_default=chosen.reserve is None,
         within=within,
         joint=joint,
         warnings=tuple(texts),

@@ -44,7 +44,7 @@ class ReserveDefaults:
 
     def of(self, group: PodGroup) -> PodGroup:
         """Returns the gang with these defaults; a reserve mode that the gang states is kept."""
-        mode = self.mode if group.presumed else group.reserve
+        mode = self.mode if group.reserve_is_default else group.reserve
         if (mode, self.whole_from) == (group.reserve, group.whole_from):
             return group
         return replace(group, reserve=mode, whole_from=self.whole_from)

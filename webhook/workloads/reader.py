@@ -171,7 +171,7 @@ class _Reader:
             templates=tuple(template for template in templates if template.is_pod_template),
             inlined=tuple(template for template in templates if not template.is_pod_template),
             gangs=() if child else self._following(layout, gangs(layout, name, chosen, top, sets, within)),
-            left=() if child or layout.gangs else tuple(part.pod_set for part in sets.values()),
+            planned_elsewhere=() if child or layout.gangs else tuple(part.pod_set for part in sets.values()),
             per_pod=per_pod,
             skip=chosen.skip or self._is_left_alone(owner, layout),
             holds=(row.holds or together) and not (child or loose or suspended),

@@ -74,7 +74,8 @@ class Workload:
       no gang, because it has a node already.
     - `holds`: applying the object reserves its gangs. False if another object does (the Job of a CronJob, the
       pods of a Deployment, the owner of a child object).
-    - `left`: the PodSets of an object without gangs: another system plans them (Grove), or no pod starts yet.
+    - `planned_elsewhere`: the PodSets of an object without gangs: another system plans them (Grove), or no
+      pod starts yet.
     - `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `owner_has_templates`: the owner created
       this object from a template, or may have, if its kind is unknown.
       `owner_suspends`: Kueue would suspend the owner itself.
@@ -92,7 +93,7 @@ class Workload:
     templates: tuple[Template, ...] = ()
     inlined: tuple[Template, ...] = ()
     gangs: tuple[PodGroup, ...] = ()
-    left: tuple[PodSet, ...] = ()
+    planned_elsewhere: tuple[PodSet, ...] = ()
     per_pod: bool = False
     skip: bool = False
     holds: bool = False

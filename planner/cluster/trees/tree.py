@@ -86,11 +86,6 @@ class TopologyTree:
         """The nodes of the tree, in order."""
         return Row(self.root, self.cluster)
 
-    @property
-    def index(self) -> Mapping[str, Place]:
-        """The names of the tree's nodes, for membership tests; the same mapping as `places`."""
-        return self.places
-
     @cached_property
     def levels(self) -> tuple[tuple[Subtree, ...], ...]:
         """The branches of each level, in order; hosts are the last."""

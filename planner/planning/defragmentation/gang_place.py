@@ -301,7 +301,7 @@ def _kept(occupants: Occupants) -> str:
     kept = [movable for movable in occupants.movables.values() if movable.keeps and movable.group.gpus]
     if not kept:
         return ""
-    first = min(kept, key=lambda movable: (not movable.for_now, movable.name))
+    first = min(kept, key=lambda movable: (not movable.kept_for_now, movable.name))
     others = f", and {counted(len(kept) - 1, 'other')} may not be moved either" if len(kept) > 1 else ""
     return f": {first.name} {first.keeps}{others}"
 

@@ -44,8 +44,8 @@ class Movable:
     `priority`: the highest priority of a pod. `age`: seconds since the oldest pod started. `keeps`: why the
     movable may not be moved, as the end of a sentence that begins with its name; "" if it may. `opted_in`:
     the owner has stated that the pods may be restarted. `maker`: for a single pod, the UID of the controller
-    that creates it again, usually under another name; "" for a gang. `for_now`: the reason in `keeps` is a
-    PodDisruptionBudget that may allow the move later.
+    that creates it again, usually under another name; "" for a gang. `kept_for_now`: the reason in `keeps` is
+    a PodDisruptionBudget that may allow the move later.
     """
 
     group: PodGroup
@@ -55,7 +55,7 @@ class Movable:
     keeps: str = ""
     opted_in: bool = False
     maker: str = ""
-    for_now: bool = False
+    kept_for_now: bool = False
 
     @property
     def name(self) -> str:

@@ -43,15 +43,15 @@ class Step:
     """The pods of one movable to evict, and its new place.
 
     `reserved`: whether the movable has a reservation, which holds the place; if not, the place was only found
-    free. `siblings`: for a single pod, the number of bound single pods of the same controller, itself
-    included.
+    free. `pods_of_controller`: for a single pod, the number of bound single pods of the same controller,
+    itself included.
     """
 
     movable: Movable
     evicts: tuple[BoundPod, ...]
     place: Reservation
     reserved: bool
-    siblings: int = 0
+    pods_of_controller: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def next_step(
     Returns `NotYet` if the budgets allow none of the evictions, and a `Surprise` after an unexpected change.
     `done`: the names of movables that have left.
     """
-    kept = {movable.name: movable.keeps for movable in movables if movable.for_now}
+    kept = {movable.name: movable.keeps for movable in movables if movable.kept_for_now}
     occupants = Occupants.of(snapshot, _as_if_allowed(movables))
     absent = task.names - frozenset(done) - occupants.movables.keys()
     if absent:
@@ -140,7 +140,7 @@ def arrived(
     if still:
         return NotYet(f"for {listed(still, _SHOWN)} to end")
     if before.maker:
-        count, wanted = sum(other.maker == before.maker for other in movables), step.siblings
+        count, wanted = sum(other.maker == before.maker for other in movables), step.pods_of_controller
     else:
         gang = next((other for other in movables if other.name == before.name), None)
         outside = sorted(gang.nodes - step.place.touched) if gang is not None and step.reserved else []
@@ -166,7 +166,7 @@ def _unexpected_change(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
 
 def _as_if_allowed(movables: Iterable[Movable]) -> list[Movable]:
     """Returns the movables as if every PodDisruptionBudget allowed all evictions."""
-    return [replace(movable, keeps="") if movable.for_now else movable for movable in movables]
+    return [replace(movable, keeps="") if movable.kept_for_now else movable for movable in movables]
 
 
 def _step(
@@ -175,18 +175,22 @@ def _step(
     """Returns the step that evicts the movable. Its new place is that of its reservation; a movable without
     a reservation gets a place that is free now.
     """
-    siblings = sum(bool(movable.maker) and m.maker == movable.maker for m in occupants.movables.values())
+    pods_of_controller = sum(
+        bool(movable.maker) and m.maker == movable.maker for m in occupants.movables.values()
+    )
     held = snapshot.holding(movable.name)
     if held is None and movable.name not in task.holds:
         moves = evacuate(snapshot, [movable], task.nodes, plan)
         if isinstance(moves, WithoutPlace):
             return Surprise(f"{movable.name} has no other place now: {moves.answer.message}")
-        return Step(movable, movable.pods, moves[0].reservation, reserved=False, siblings=siblings)
+        return Step(
+            movable, movable.pods, moves[0].reservation, reserved=False, pods_of_controller=pods_of_controller
+        )
     before = task.holds.get(movable.name)
     if held is None or before is None or _seats(held) != _seats(before):
         return Surprise(f"the reservation of {movable.name} has changed")
     leaving = tuple(pod for pod in movable.pods if pod.node not in held.touched)
-    return Step(movable, leaving, held, reserved=True, siblings=siblings)
+    return Step(movable, leaving, held, reserved=True, pods_of_controller=pods_of_controller)
 
 
 def _seats(held: Reservation) -> object:

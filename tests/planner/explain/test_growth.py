@@ -20,7 +20,7 @@ H100 = "h100: nodes=4 nvidia.com/gpu=8 cpu=64 memory=512Gi label:pool=h100"
 
 def growing(drawing: str, stated: str = H100):
     """A drawn cluster with the node pools of the parameter."""
-    return cluster(drawing).as_told(pools_from_text(stated, Where()))
+    return cluster(drawing).with_stated_settings(pools_from_text(stated, Where()))
 
 
 def test_a_gang_larger_than_the_cluster_waits_for_nodes():
@@ -246,7 +246,7 @@ def test_new_nodes_leave_no_trace_in_the_cluster():
 def test_what_only_waits_for_others_to_end_does_not_wait_for_nodes():
     """Four nodes, two of them busy, and one more that may come: a gang of four waits for the two."""
     snapshot = cluster("r1: a b gpu=8\nr1: c d gpu=8 used=8")
-    with_pools = snapshot.as_told(pools_from_text("h100: nodes=1 nvidia.com/gpu=8", Where()))
+    with_pools = snapshot.with_stated_settings(pools_from_text("h100: nodes=1 nvidia.com/gpu=8", Where()))
     answer = plan(with_pools, gang(4))
     assert (answer.reason, answer.grows) == ("NoRoomNow", False)
 
@@ -294,7 +294,7 @@ def claiming(pods_count: int):
 def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str):
     """Two of four pods find theirs on the nodes that are there; two more nodes would do for the others."""
     snapshot, group = claiming(4)
-    grown = snapshot.as_told(pools_from_text(pool, Where()))
+    grown = snapshot.with_stated_settings(pools_from_text(pool, Where()))
     assert plan(snapshot, group).decision == "rejected"
     answer = plan(grown, group)
     assert (answer.reason, answer.grows) == ("WaitsForNodes", True)
@@ -305,4 +305,6 @@ def test_a_pool_whose_devices_nobody_knows_serves_no_claim():
     """None of its nodes is there, or it has no label by which one could be told."""
     snapshot, group = claiming(4)
     for pool in ("b200: cpu=64 memory=512Gi label:pool=b200", "h100: cpu=64 memory=512Gi"):
-        assert plan(snapshot.as_told(pools_from_text(pool, Where())), group).decision == "rejected"
+        assert (
+            plan(snapshot.with_stated_settings(pools_from_text(pool, Where())), group).decision == "rejected"
+        )

@@ -18,7 +18,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 def auto(*pod_sets, name="default/Job/gang", **words):
     """A gang with reserve mode `auto`."""
-    return replace(gang(*pod_sets, name=name, reserve="auto", **words), presumed=True)
+    return replace(gang(*pod_sets, name=name, reserve="auto", **words), reserve_is_default=True)
 
 
 def taken(moment, *groups):
@@ -250,7 +250,7 @@ def test_the_same_gang_gets_the_same_plan_again_also_where_the_default_has_chang
         replace(group, whole_from=1.0),
         replace(group, reserve="domain"),
         replace(group, reserve="nodes"),
-        replace(group, reserve="auto", presumed=False),
+        replace(group, reserve="auto", reserve_is_default=False),
     ):
         answer = plan(moment, again)
         assert answer.replayed

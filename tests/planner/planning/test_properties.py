@@ -22,7 +22,9 @@ def drawn(seed: int, leave: bool) -> Instance:
     """An instance. With `leave`, the gang has reserve mode `auto`."""
     instance = random_instance(Random(seed), max_pods=6)
     return (
-        replace(instance, group=replace(instance.group, reserve="auto", presumed=True)) if leave else instance
+        replace(instance, group=replace(instance.group, reserve="auto", reserve_is_default=True))
+        if leave
+        else instance
     )
 
 

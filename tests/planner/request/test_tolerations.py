@@ -52,9 +52,9 @@ def test_the_first_node_of_such_a_provider_adds_the_tolerations_and_the_last_tak
 def test_a_parameter_says_otherwise():
     """Both ways; None leaves it to the nodes."""
     bare, gke = cluster(tainted("n")), cluster(tainted("n", **GKE))
-    assert plan(bare.as_told(resources_tolerated=True), ASKS).decision == "admitted"
-    assert plan(gke.as_told(resources_tolerated=False), ASKS).decision == "rejected"
-    assert plan(gke.as_told(resources_tolerated=None), ASKS).decision == "admitted"
+    assert plan(bare.with_stated_settings(resources_tolerated=True), ASKS).decision == "admitted"
+    assert plan(gke.with_stated_settings(resources_tolerated=False), ASKS).decision == "rejected"
+    assert plan(gke.with_stated_settings(resources_tolerated=None), ASKS).decision == "admitted"
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_what_was_planned_of_other_snapshots_still_serves():
     """The told cluster shares nodes and trees with the one that it was made from, and is made once."""
     bare = cluster(tainted("n"))
     trees = bare.base.trees
-    tolerating = bare.as_told(resources_tolerated=True)
+    tolerating = bare.with_stated_settings(resources_tolerated=True)
     assert tolerating.base.trees is trees
-    assert tolerating.base is bare.as_told(resources_tolerated=True).base
-    assert bare.as_told() is bare
+    assert tolerating.base is bare.with_stated_settings(resources_tolerated=True).base
+    assert bare.with_stated_settings() is bare
 
 
 def test_a_share_of_such_nodes_is_what_a_template_gets():

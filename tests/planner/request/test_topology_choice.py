@@ -261,7 +261,7 @@ def test_a_node_that_has_all_labels_of_one_topology_is_of_that_one_only():
         node("half", labels={"zone": "z", "clique": "c"}),
     ]
     trees = snapshot(nodes, [dgx, nvl]).base.trees
-    assert {name: list(tree.index) for name, tree in trees.items()} == {
+    assert {name: list(tree.places) for name, tree in trees.items()} == {
         "dgx": ["d", "n"],
         "nvl": ["n", "half"],
     }

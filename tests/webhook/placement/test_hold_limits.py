@@ -27,7 +27,7 @@ RACKS = """
 def job(name: str, pods: int = 2, *, gpu: int = 8, space: str = "team", reserve: str = "auto") -> PodGroup:
     """A gang that needs one rack; who says nothing else leaves open what it holds."""
     group = gang(pods, name=f"{space}/Job/{name}", gpu=gpu, required="rack")
-    return replace(group, reserve=reserve, presumed=reserve == "auto")  # type: ignore[arg-type]
+    return replace(group, reserve=reserve, reserve_is_default=reserve == "auto")  # type: ignore[arg-type]
 
 
 def planned(snapshot: Snapshot, group: PodGroup, limits: HoldLimits = NO_LIMITS) -> WorkloadPlan:

@@ -46,8 +46,8 @@ def test_a_review_is_decoded_whole() -> None:
 def test_an_object_in_a_namespace_is_named_whole_and_a_namespace_is_in_none() -> None:
     """The API server sends a Namespace's own name as its namespace."""
     namespace = {"group": "", "version": "v1", "kind": "Namespace"}
-    assert decode(_with()).label == "ml/Job/train"
-    assert decode(_with(kind=namespace, name="ml")).label == ""
+    assert decode(_with()).display_name == "ml/Job/train"
+    assert decode(_with(kind=namespace, name="ml")).display_name == ""
 
 
 @pytest.mark.parametrize(

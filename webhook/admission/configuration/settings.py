@@ -58,7 +58,7 @@ class Settings:
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """Returns the cluster with what these settings state about it."""
-        return snapshot.as_told(self.growing, resources_tolerated=self.resources_tolerated)
+        return snapshot.with_stated_settings(self.growing, resources_tolerated=self.resources_tolerated)
 
 
 DEFAULT_SETTINGS = Settings()

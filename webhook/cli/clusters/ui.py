@@ -212,7 +212,7 @@ def applying(args: argparse.Namespace) -> Apply:
     def apply(snapshot: Snapshot, around: Environment, now: float) -> Applied:
         if not args.filename:
             return Applied(revision=policies.revision)
-        manifests = inputs.once(inputs.manifests(args.filename))
+        manifests = inputs.without_duplicates(inputs.manifests(args.filename))
         outcomes = decide_all(
             policies, inputs.beside(snapshot, manifests), manifests, inputs.in_force(around, policies)
         )

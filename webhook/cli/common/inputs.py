@@ -141,7 +141,7 @@ def no_object(paths: Sequence[str]) -> InputError:
     return InputError("no object in it", Where(", ".join(paths)))
 
 
-def once(documents: list[Document]) -> list[Document]:
+def without_duplicates(documents: list[Document]) -> list[Document]:
     """Returns the documents unchanged. Raises `InputError` if two objects of the same kind and namespace
     have the same name, because their gangs could not be distinguished.
     """

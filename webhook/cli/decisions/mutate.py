@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_environment(args)
     around = inputs.in_force(around, policies)
-    documents = inputs.once(inputs.manifests(args.filename))
+    documents = inputs.without_duplicates(inputs.manifests(args.filename))
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     for outcome in outcomes:
         for line in _messages(outcome):
@@ -110,7 +110,7 @@ def _about(outcome: MutationResult, text: str) -> str:
     return text if text.startswith(outcome.name) else f"{outcome.name}: {text}"
 
 
-def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
+def with_manifests(around: Environment, documents: Sequence[Document]) -> Environment:
     """Returns the environment with what the manifests add to it: Namespaces, PodGroups and the members of
     PodGroups.
     """
@@ -171,7 +171,7 @@ def decide_all(
     pods before it leave.
     """
     outcomes = []
-    around = with_shares(knowing(around, documents), policies, documents)
+    around = with_shares(with_manifests(around, documents), policies, documents)
     for place, document in enumerate(documents):
         request = from_object(document.value, uid=str(place))
         decision = decide(request, policies, snapshot, "mutate", around)

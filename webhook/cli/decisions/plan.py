@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     assert snapshot is not None, "argparse requires -c"
     around = inputs.in_force(around, PolicySet())
     snapshot = around.settings("").of(snapshot)
-    documents = inputs.once(inputs.manifests(args.filename))
+    documents = inputs.without_duplicates(inputs.manifests(args.filename))
     planned_gangs = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around)
     for line in (*_not_read(documents), *_unenforced(planned_gangs, documents, around)):
         inputs.note(line)
@@ -151,4 +151,4 @@ def _reserving(group: PodGroup, reserve: str | None, around: Environment) -> Pod
     group = around.settings(namespace_of(group.name)).reserve.of(group)
     if not reserve:
         return group
-    return replace(group, reserve=reserve, presumed=False)  # type: ignore[arg-type]
+    return replace(group, reserve=reserve, reserve_is_default=False)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from webhook.admission.environment import Environment
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.verdict_options import add_verdict_options, print_report
-from webhook.cli.decisions.mutate import MutationResult, decide_all, difference, knowing, notes
+from webhook.cli.decisions.mutate import MutationResult, decide_all, difference, notes, with_manifests
 from webhook.files.reader import STDIN, objects_and_errors
 from webhook.report.collect import Subject, results, unread
 from webhook.report.fabric_map import fabric_maps
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     snapshot = snapshot and inputs.beside(snapshot, documents)
     outcomes = decide_all(policies, snapshot, documents, around, together=args.together, replicas=True)
     fates = tuple((_namespace(outcome), outcome.decision.outcome) for outcome in outcomes)
-    all_results = (*unread(errors), *_results(outcomes, knowing(around, documents)))
+    all_results = (*unread(errors), *_results(outcomes, with_manifests(around, documents)))
     judged = (TOGETHER if args.together else EACH) if snapshot else ""
     report = Report(all_results, policies.revision, fates=fates, judged=judged)
     if args.output == "html":

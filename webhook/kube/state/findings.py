@@ -78,14 +78,14 @@ def _labels(snapshot: Snapshot) -> list[CheckFinding]:
         )
     ]
     trees = snapshot.base.trees.values()
-    outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
+    outside = [node.name for node in gpus if not any(node.name in tree.places for tree in trees)]
     if outside:
         text = f"{len(outside)} of {len(gpus)} GPU nodes are in no topology, as {outside[0]} is not"
         results.append(CheckFinding("topologies", "warn", text, "label them with a topology's levels"))
     for topology in snapshot.topologies:
         tree = snapshot.base.trees[topology.name]
         levels = [level for level in topology.levels if level != HOSTNAME]
-        members = [node for node in gpus if node.name in tree.index]
+        members = [node for node in gpus if node.name in tree.places]
         bare = [node.name for node in members if not all(node.labels.get(level) for level in levels)]
         subject = f"topology {topology.name}" if topology.name else "levels of the nodes' labels"
         if not levels or not members:

@@ -110,17 +110,15 @@ def _of_lists(before: list[Any], after: list[Any]) -> Changes:
     name; for elements without a name: an equal element, the element with the same index.
     """
     left = dict.fromkeys(range(len(before)))
-    places_by_name: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for index, item in enumerate(before):
         if (name := _name(item)) is not None:
-            places_by_name.setdefault(name, []).append(index)
+            places.setdefault(name, []).append(index)
     elements: list[tuple[int | None, Changes | None]] = []
     for index, item in enumerate(after):
         name = _name(item)
         if name is not None:
-            match = _namesake(
-                item, before, [place for place in places_by_name.get(name, ()) if place in left]
-            )
+            match = _namesake(item, before, [place for place in places.get(name, ()) if place in left])
         else:
             match = _counterpart(item, index, before, after, left)
         if match is None:

@@ -76,15 +76,15 @@ def read_cluster(documents: Iterable[tuple[str, object]]) -> Snapshot:
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Selector:
     if len(expression) > MAX_EXPRESSION:
-        return _untold
+        return _unknown
     try:
         program = compile(expression, _DECLARED)
     except CelError:
-        return _untold
-    return partial(_evaluate, program) if program.result_type in ("bool", "dyn") else _untold
+        return _unknown
+    return partial(_evaluate, program) if program.result_type in ("bool", "dyn") else _unknown
 
 
-def _untold(_: Device) -> None:
+def _unknown(_: Device) -> None:
     return None
 
 

@@ -16,12 +16,12 @@ import orjson
 from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.alike import Form, Forms
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.targets import Target, own_target, template_targets
+from webhook.policy.engine.template_forms import Form, Forms
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources
 from webhook.policy.model.policy import Expression, Policy, PolicyBinding, PolicySet
 from webhook.wire.request import AdmissionRequest
@@ -72,8 +72,8 @@ class ObjectCache:
 
     - `templates`: those in the object `targets_of`
     - `defaulted`: by path and `template`, the shown value and its copy with defaults
-    - `contents`: by path, the template and its JSON; `alike`: by this JSON and `template`, the copy with
-      defaults
+    - `contents`: by path, the template and its JSON; `by_content`: by this JSON and `template`, the copy
+      with defaults
     - `variables`: the variables of the object `variables_of`
     """
 
@@ -82,7 +82,7 @@ class ObjectCache:
     templates: tuple[Target, ...] = ()
     defaulted: dict[tuple[Path, bool], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     contents: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
-    alike: dict[tuple[bytes, bool], dict[str, Any]] = field(default_factory=dict)
+    by_content: dict[tuple[bytes, bool], dict[str, Any]] = field(default_factory=dict)
     forms: Forms = field(default_factory=Forms)
     variables_of: Any = None
     variables: dict[int, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class PolicyPass:
         if cache.targets_of is None:
             cache.templates = tuple(template_targets(self.request, obj, self.inputs))
         elif cache.targets_of is not obj:
-            cache.templates = tuple(target.on(obj) for target in cache.templates)
+            cache.templates = tuple(target.as_in(obj) for target in cache.templates)
         cache.targets_of = obj
         return cache.templates
 
@@ -210,18 +210,18 @@ class PolicyPass:
         remembered = self.cache.defaulted.get(key)
         if remembered is None or remembered[0] is not shown:
             content = self._content(target)
-            alike = self.cache.alike.get((content, template)) if content is not None else None
-            if alike is None:
+            copy = self.cache.by_content.get((content, template)) if content is not None else None
+            if copy is None:
                 poll_policies()
-                alike = defaulted(shown, template=template)
+                copy = defaulted(shown, template=template)
                 if content is not None:
-                    self.cache.alike[content, template] = alike
-            remembered = self.cache.defaulted[key] = shown, alike
+                    self.cache.by_content[content, template] = copy
+            remembered = self.cache.defaulted[key] = shown, copy
         return remembered[1]
 
     def form(self, target: Target, *, template: bool) -> Form | None:
-        """Returns the form of a template (see `alike.py`), for which policies are run once; None for a target
-        on which they are run by itself.
+        """Returns the form of a template (see `template_forms.py`), for which policies are run once; None for
+        a target on which they are run by itself.
         """
         return self.cache.forms.form(
             target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)
@@ -233,7 +233,7 @@ class PolicyPass:
         The key stands for the template's content, the binding and the parameters. None if the effect may
         depend on something else, too.
         """
-        content = self._content(target) if policy.alike else None
+        content = self._content(target) if policy.reads_no_pod_set else None
         return None if content is None else (id(run.binding), id(run.params), content)
 
     def _content(self, target: Target) -> bytes | None:

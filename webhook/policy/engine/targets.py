@@ -42,7 +42,7 @@ class Target:
     old: Mapping[str, Any] | None
     inlined: Template | None = None
 
-    def on(self, whole: Mapping[str, Any] | None) -> Target:
+    def as_in(self, whole: Mapping[str, Any] | None) -> Target:
         """Returns this target as it is in `whole`, the current object; `self` if it has not changed."""
         raw = _mapping_at(whole, self.path) if self.path else whole
         if raw is self.raw:

@@ -10,12 +10,12 @@ from planner.model.words import joined
 from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.alike import Form, with_pod_set_hidden
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.targets import Target
+from webhook.policy.engine.template_forms import Form, with_pod_set_hidden
 from webhook.policy.model.policy import (
     REASON_CODES,
     Action,
@@ -127,13 +127,13 @@ def run_validating(
     collected = _Collected()
     for policy in runnable:
         collected.run(policy_pass, policy, obj)
-    audited = collected.acting("Audit")
+    audited = collected.with_action("Audit")
     for finding in audited:
         collected.annotate(finding.policy, FAILURE_KEY, finding.message)
     failures = list(dict.fromkeys(collected.failures))
     return Findings(
-        denials=collected.acting("Deny"),
-        warned=collected.acting("Warn"),
+        denials=collected.with_action("Deny"),
+        warned=collected.with_action("Warn"),
         audited=audited,
         errors=tuple(row for row in failures if row.fatal),
         ignored=tuple(row for row in failures if not row.fatal),
@@ -159,7 +159,7 @@ class _Collected:
         self.annotations: dict[str, str] = {}
         self.ran: list[str] = []
 
-    def acting(self, action: Action) -> tuple[Finding, ...]:
+    def with_action(self, action: Action) -> tuple[Finding, ...]:
         """Returns the findings whose binding has this action, each once."""
         return tuple(dict.fromkeys(row for row in self.findings if action in row.actions))
 
@@ -204,7 +204,7 @@ class _Collected:
         """Runs the policy for each target, each binding, and each parameter object."""
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
-        # forms (templates that are equal but for stand-ins, see `alike.py`) that pass in every run
+        # forms (templates that are equal but for stand-ins, see `template_forms.py`) that pass in every run
         all_passed: set[Form] = set()
         # Templates of one form may differ in labels, and an objectSelector selects only some of them: then no
         # form is skipped as a whole.
@@ -248,14 +248,14 @@ class _Collected:
         form: Form,
     ) -> bool:
         """Returns whether a policy passes on all templates of a form: it has no finding or failure, and reads
-        none of the values in which the templates differ (stand-ins, see `alike.py`).
+        none of the values in which the templates differ (stand-ins, see `template_forms.py`).
 
         If not, everything that this run collected is removed: the caller runs the policy on each template.
         """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotations = dict(self.annotations)
-        # A policy that is `alike` reads no value of the PodSet, so nothing needs to be hidden from it.
-        seen = target if policy.alike else with_pod_set_hidden(target)
+        # Such a policy reads no value of the PodSet, so nothing needs to be hidden from it.
+        seen = target if policy.reads_no_pod_set else with_pod_set_hidden(target)
         try:
             self._validate(policy, run, policy_pass.activation(run, seen, whole, form.shown), policy_pass)
         except StandInRead:

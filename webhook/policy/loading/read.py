@@ -215,8 +215,10 @@ def _read_mutating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, A
     mutations = tuple(row for row in rows if row)
     reinvoke = spec.choice("reinvocationPolicy", ("Never", "IfNeeded"), "Never") == "IfNeeded"
     expressions = [*_expressions(head), *(row.expression for row in mutations)]
-    uses, alike = compiler.uses(expressions), _alike(expressions)
-    return MutatingPolicy(**head, uses=uses, alike=alike, mutations=mutations, reinvoke=reinvoke)
+    uses, reads_no_pod_set = compiler.uses(expressions), _reads_no_pod_set(expressions)
+    return MutatingPolicy(
+        **head, uses=uses, reads_no_pod_set=reads_no_pod_set, mutations=mutations, reinvoke=reinvoke
+    )
 
 
 def _read_mutation(row: Fields, compiler: ExpressionCompiler) -> Mutation | None:
@@ -236,9 +238,13 @@ def _read_validating(spec: Fields, compiler: ExpressionCompiler, head: dict[str,
     spec.any_of("validations", "auditAnnotations")
     expressions = [*_expressions(head), *(row.expression for row in (*validations, *annotations))]
     expressions += [row.message_expression for row in validations if row.message_expression]
-    uses, alike = compiler.uses(expressions), _alike(expressions)
+    uses, reads_no_pod_set = compiler.uses(expressions), _reads_no_pod_set(expressions)
     return ValidatingPolicy(
-        **head, uses=uses, alike=alike, validations=validations, audit_annotations=annotations
+        **head,
+        uses=uses,
+        reads_no_pod_set=reads_no_pod_set,
+        validations=validations,
+        audit_annotations=annotations,
     )
 
 
@@ -269,7 +275,7 @@ def _expressions(head: Mapping[str, Any]) -> list[Expression]:
     return [row.expression for row in (*head["conditions"], *head["variables"])]
 
 
-def _alike(expressions: Iterable[Expression]) -> bool:
+def _reads_no_pod_set(expressions: Iterable[Expression]) -> bool:
     """Returns whether no expression reads a value that differs between the PodSets of an object."""
     return not any(expression.reads.pod_set for expression in expressions)
 

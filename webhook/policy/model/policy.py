@@ -146,8 +146,8 @@ class Policy:
     """The common fields of both kinds of policy.
 
     `uses`: the root variables (`object`, `plan`, …) that its expressions read, including through `variables`.
-    `on_templates`: it also runs on pod templates inside workloads. `alike`: no expression reads a PodSet's
-    own values, so the effect on equal templates is the same.
+    `on_templates`: it also runs on pod templates inside workloads. `reads_no_pod_set`: no expression reads a
+    PodSet's own values, so the effect on equal templates is the same.
     """
 
     name: str
@@ -163,7 +163,7 @@ class Policy:
     on_templates: bool
     uses: frozenset[str]
     bindings: tuple[PolicyBinding, ...]
-    alike: bool = False
+    reads_no_pod_set: bool = False
 
     @property
     def uses_plan(self) -> bool:

@@ -103,14 +103,14 @@ class Pool:
                 except LinkLost as lost:
                     log.warning(
                         "a worker was lost while it decided on %s: %s",
-                        request.label or request.kind.kind,
+                        request.display_name or request.kind.kind,
                         lost,
                     )
                     continue
                 except Overdue:
                     log.warning(
                         "a worker did not end its decision on %s, and was killed",
-                        request.label or request.kind.kind,
+                        request.display_name or request.kind.kind,
                     )
                     # This process must not take as long: it refuses the request at the first check.
                     environment = replace(environment, late=lambda: True)

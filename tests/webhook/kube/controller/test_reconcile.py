@@ -142,7 +142,7 @@ def test_a_queued_gang_that_waits_for_nodes_is_let_in_without_a_place():
     """An autoscaler adds no node for gated pods: a pool that may grow by now opens their gate."""
     pods = (pod("a-1", "a"), pod("a-2", "a"))
     full, works = racks(1, 1), (work(job("a"), queued=True),)
-    grown = full.as_told(pools_from_text("h100: nvidia.com/gpu=8", Where()))
+    grown = full.with_stated_settings(pools_from_text("h100: nvidia.com/gpu=8", Where()))
     assert not any(isinstance(action, LetIn) for action in reconcile(world(full, works=works, pods=pods)))
     (action,) = reconcile(world(grown, works=works, pods=pods))
     assert isinstance(action, LetIn)

@@ -298,7 +298,7 @@ def _of(held: Reservation) -> Seats:
 def _topology(snapshot: Snapshot, nodes: Collection[str]) -> Topology:
     """Returns the first topology that contains all of these nodes, or else the first one."""
     trees = snapshot.base.trees
-    fitting = (t for t in snapshot.topologies if all(name in trees[t.name].index for name in nodes))
+    fitting = (t for t in snapshot.topologies if all(name in trees[t.name].places for name in nodes))
     return next(fitting, snapshot.topologies[0])
 
 

@@ -15,7 +15,6 @@ from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.alike import Form, with_pod_set_hidden
 from webhook.policy.engine.changes import Changes, carry, changes_between
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
@@ -23,6 +22,7 @@ from webhook.policy.engine.mutation.apply_merge import MergeError, merge
 from webhook.policy.engine.mutation.schema_check import check_shape
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
 from webhook.policy.engine.targets import Target
+from webhook.policy.engine.template_forms import Form, with_pod_set_hidden
 from webhook.policy.model.policy import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.wire.request import AdmissionRequest
 
@@ -71,7 +71,7 @@ class Mutated:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The effect of a run on each template of one form (see `alike.py`).
+    """The effect of a run on each template of one form (see `template_forms.py`).
 
     `steps`: the changes of its mutations, in order. `form`: the common form of the changed templates.
     """
@@ -84,10 +84,10 @@ class _Change:
 class _Outcomes:
     """The results of a policy's runs under one binding, kept for the object's other templates.
 
-    `unchanged`: forms (see `alike.py`) whose templates no run changes. `changes`: the effect on all templates
-    of a form, by the `id` of the binding, the `id` of the parameters, and the form; None if the policy must
-    be run on each template. `results` is for such runs: the changed template, by `PolicyPass.content`; None
-    for no change.
+    `unchanged`: forms (see `template_forms.py`) whose templates no run changes. `changes`: the effect on all
+    templates of a form, by the `id` of the binding, the `id` of the parameters, and the form; None if the
+    policy must be run on each template. `results` is for such runs: the changed template, by
+    `PolicyPass.content`; None for no change.
     """
 
     unchanged: set[Form] = field(default_factory=set)
@@ -202,7 +202,7 @@ class MutatingPass:
             outcomes = _Outcomes()
             for target in self.policy_pass.targets(policy, before):
                 poll_policies()
-                form = self.policy_pass.form(target.on(self.obj), template=True)
+                form = self.policy_pass.form(target.as_in(self.obj), template=True)
                 if form in outcomes.unchanged:
                     continue
                 # Templates of one form may differ in labels: an object selector may select only some of them.
@@ -213,7 +213,7 @@ class MutatingPass:
                         has_effect = True
                     else:
                         obj = self.obj
-                        is_known = self._mutate_alike(run, policy, target.on(obj), before, outcomes)
+                        is_known = self._mutate_alike(run, policy, target.as_in(obj), before, outcomes)
                         has_effect = has_effect or not is_known or self.obj is not obj
                 if form is not None and not has_effect:
                     outcomes.unchanged.add(form)
@@ -242,7 +242,7 @@ class MutatingPass:
         if content is None or content not in outcomes.results:
             self._mutate(run, policy.mutations, target, before)
             if content is not None:
-                raw = target.on(self.obj).raw
+                raw = target.as_in(self.obj).raw
                 outcomes.results[content] = None if raw is target.raw else raw
         elif (outcome := outcomes.results[content]) is not None:
             # Each template gets its own map, because the plan is later written into each PodSet's template.
@@ -257,8 +257,8 @@ class MutatingPass:
         None if the run reads a stand-in or fails, or if the changed templates have no common form: the effect
         may then depend on the template.
         """
-        # A policy that is `alike` reads no value of the PodSet, so nothing needs to be hidden from it.
-        seen = target if policy.alike else with_pod_set_hidden(target)
+        # Such a policy reads no value of the PodSet, so nothing needs to be hidden from it.
+        seen = target if policy.reads_no_pod_set else with_pod_set_hidden(target)
         steps: list[Changes] = []
         try:
             activation = self.policy_pass.activation(run, seen, before, form.shown)
@@ -268,13 +268,13 @@ class MutatingPass:
             for mutation in policy.mutations:
                 activation = self.policy_pass.activation(run, seen, before, form.shown)
                 mutated = _mutated_or_failure(run, activation, mutation, form.shown)
-                if isinstance(mutated, Failure) or not form.kept_by(mutated):
+                if isinstance(mutated, Failure) or not form.still_common_to(mutated):
                     return None
                 changes = changes_between(form.shown, mutated)
                 if changes is not None:
                     steps.append(changes)
                     # The next mutation sees the form of the changed template.
-                    target = target.on(target.write_back(self.obj, changes.onto(target.obj or {})))
+                    target = target.as_in(target.write_back(self.obj, changes.onto(target.obj or {})))
                     changed = self.policy_pass.form(target, template=True)
                     if changed is None:
                         return None
@@ -291,7 +291,7 @@ class MutatingPass:
             carried = changes.onto(carried)
         if carried is not raw:
             self.obj = target.write_back(self.obj, carried)
-            self.policy_pass.cache.forms.keep(target.on(self.obj), change.form)
+            self.policy_pass.cache.forms.keep(target.as_in(self.obj), change.form)
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
         """Runs the policy on one target; `before`: the object before this binding of the policy.
@@ -319,7 +319,7 @@ class MutatingPass:
             carried = carry(raw, shown_object, mutated)
             if carried is not raw:
                 self.obj = target.write_back(self.obj, carried)
-                target = target.on(self.obj)
+                target = target.as_in(self.obj)
                 shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
 
 

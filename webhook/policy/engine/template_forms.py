@@ -41,7 +41,7 @@ class Form:
     stand_ins: Mapping[Path, StandIn]
     """The stand-ins by their path in `shown`."""
 
-    def kept_by(self, changed: Any) -> bool:
+    def still_common_to(self, changed: Any) -> bool:
         """Returns whether the templates of this form have a common form again after a change.
 
         `changed`: the form's content after a policy. The templates have a common form if all remaining
@@ -92,7 +92,7 @@ class Forms:
         for place, stand_in in stand_ins.items():
             shown = replaced(shown, place, stand_in)
         try:
-            content = orjson.dumps(shown, default=_blank)
+            content = orjson.dumps(shown, default=_as_null)
         except TypeError:  # an integer of more than 64 bits, or a key that is not a string
             return None
         form = self.forms.get(content)
@@ -158,7 +158,7 @@ def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
                 yield part, index, container
 
 
-def _blank(_: object) -> None:
+def _as_null(_: object) -> None:
     """Returns None, so that orjson writes a stand-in as null: contents have the same JSON if they have
     stand-ins at the same paths and are equal otherwise.
     """
