@@ -81,10 +81,25 @@ def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None
     # The placement without the rules gives the fabric and the number of nodes.
     plain = place(_among(problem, fast), budget)
     if plain.best is None:
-        return plain
+        return _never_within_limits(problem, fast, place) or plain
     used = plain.best.tree.topology.name
     fabric = next((candidate for candidate in fast if candidate.topology.name == used), None)
     return plain if fabric is None else _Fabric(problem, fabric, place, budget).place(plain)
+
+
+def _never_within_limits(
+    problem: PlacementProblem, fabrics: Sequence[LeafSpine], place: Place
+) -> FabricOutcome | None:
+    """Returns the outcome for a gang that has no place now, and within the limits of a ConfigMap none in the
+    empty cluster either: it would wait for ever. None for any other gang.
+    """
+    if not problem.occupied or not problem.snapshot.base.settings.limited:
+        return None
+    alone = place(_among(problem, fabrics).when_empty())
+    if alone.best is None or any(could_ever(problem, fabric, place) for fabric in fabrics):
+        return None
+    fabric = next((row for row in fabrics if row.topology.name == alone.best.tree.topology.name), fabrics[0])
+    return FabricOutcome(problem, shortage=LeafLimits(fabric, _Fabric(problem, fabric, place).pods))
 
 
 def could_ever(problem: PlacementProblem, fabric: LeafSpine, place: Place) -> bool:
@@ -205,6 +220,11 @@ class _Fabric:
             return self._within_limits()
         return plain.noting(f"leaf-spine rules: no {rule} adjacent leaves have room for {hosts} nodes")
 
+    @property
+    def pods(self) -> int:
+        """How many pods of the gang fit on all leaves together within the limits."""
+        return sum(room.pods for room in self._rooms)
+
     def anywhere(self) -> Outcome | None:
         """Returns the outcome for the usable nodes of all leaves (see `Rooms`) together, within the limits;
         None if there are no such nodes.
@@ -225,8 +245,7 @@ class _Fabric:
             return outcome.noting(
                 "leaf-spine rules: over more leaves than the rules have it, within the limits per leaf"
             )
-        pods = sum(room.pods for room in self._rooms)
-        return FabricOutcome(self._problem, shortage=LeafLimits(self._fabric, pods))
+        return FabricOutcome(self._problem, shortage=LeafLimits(self._fabric, self.pods))
 
     def _may_hold(self, room: Room) -> bool:
         """Reports whether the gang may use the leaf: a gang that will hold whole leaves may use only leaves

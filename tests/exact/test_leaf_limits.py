@@ -89,6 +89,8 @@ def check(instance: Instance, number: int) -> str:
         assert answer.decision != "admitted", (number, answer)
         if _exists(Snapshot(moment.base), group):
             assert answer.decision == "queued", (number, answer)
+        elif len(group.pod_sets) == 1:
+            assert answer.decision == "rejected", (number, answer)
         return answer.decision
     assert answer.decision == "admitted", (number, answer)
     assigned = {(a.pod_set, a.node): a.count for a in answer.assignments}

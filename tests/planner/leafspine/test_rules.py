@@ -430,3 +430,13 @@ def test_the_limit_holds_beside_rules_over_labels():
     for assignment in answer.assignments:
         counts[assignment.node.split("-")[0]] += assignment.count
     assert (answer.decision, counts) == ("admitted", {"l1": 3, "l2": 3})
+
+
+def test_a_gang_over_the_limits_is_refused_in_a_full_cluster_too():
+    """It would wait for ever: even alone it has no place. Alone, three pods of four GPUs fit, and wait."""
+    moment = fabric(1, nodes_per_leaf=4, gpus_per_leaf=12, limited=True)
+    for name in moment.nodes:
+        moment = moment.with_pod(BoundPod(f"default/{name}", name, {"nvidia.com/gpu": 8, "pods": 1}))
+    never = plan(moment, wishing(4, gpu=4))
+    assert (never.decision, never.reason) == ("rejected", "LimitPerLeaf")
+    assert plan(moment, wishing(3, gpu=4)).decision == "queued"
