@@ -11,7 +11,7 @@ Each command is a module with `add_parser`, which adds its options, and `run`, w
 - `cluster_files`: reads a cluster from files
 
 *Cluster files* (`-c`) describe a cluster, and *manifests* (`-f`) are objects to apply to it. In the code,
-`around` is the `Environment` of a decision: namespaces, parameters and settings. The *standing* of a
+`environment` is the `Environment` of a decision: namespaces, parameters and settings. The *standing* of a
 cluster is the state of its gangs: which have a place, and which wait for what.
 
 `main` has the table of commands, parses the command line and returns the exit status. Begin with `main`, then

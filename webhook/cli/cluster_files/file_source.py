@@ -90,11 +90,11 @@ class FileSource:
 
     def _read(self, now: float) -> Picture:
         read = documents(self.clusters)
-        snapshot, around = read_cluster_documents(read, self.settings)
-        snapshot = around.settings("").of(snapshot)
-        gangs = standings(world_of_files(snapshot, around, read, now))
-        applied = self.apply(snapshot, around, now)
-        rules = queue_rules(around.settings, now)
+        snapshot, environment = read_cluster_documents(read, self.settings)
+        snapshot = environment.settings("").of(snapshot)
+        gangs = standings(world_of_files(snapshot, environment, read, now))
+        applied = self.apply(snapshot, environment, now)
+        rules = queue_rules(environment.settings, now)
         standing = with_plans(ClusterStanding(snapshot, gangs, "", (), now), applied.plans, rules)
         before = self._last.standing.gangs if self._last is not None else ()
         for entry in (*news_of(before, standing.gangs, now), *applied.decisions):

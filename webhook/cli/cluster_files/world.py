@@ -25,7 +25,9 @@ from webhook.workloads.shared_gangs.pod_groups import PodGroups, joinable
 from webhook.workloads.stored import controller_of
 
 
-def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Document], now: float) -> World:
+def world_of_files(
+    snapshot: Snapshot, environment: Environment, read: Sequence[Document], now: float
+) -> World:
     """Returns the `World` that the controller would have in a cluster with the objects in these documents.
 
     `now`: seconds since the epoch. Raises `InputError` for a malformed object.
@@ -33,7 +35,7 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
     works: list[Work] = []
     pods: list[Unbound] = []
     kinds: set[str] = set()
-    groups = joinable(around.podgroups)
+    groups = joinable(environment.podgroups)
     for document in read:
         for obj in objects_in([document.value]):
             where = Where(document.file)
@@ -46,18 +48,18 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
             elif row.name != "PodGroup":
                 kinds.add(row.name)
                 works += filter(None, [work_from(item, where, str(obj["apiVersion"]), row.name, groups)])
-    chosen = _chosen(around)
+    chosen = _chosen(environment)
     return World(
         snapshot,
         tuple(as_chosen(work, chosen) for work in works),
         tuple(as_chosen(pod, chosen) for pod in pods),
         frozenset(kinds),
         now,
-        observed=around.observed(
+        observed=environment.observed(
             {*(work.ref.namespace for work in works), *(pod.ref.namespace for pod in pods)}
         ),
-        limits=lambda namespace: around.settings(namespace).holds,
-        rules=queue_rules(around.settings, now),
+        limits=lambda namespace: environment.settings(namespace).holds,
+        rules=queue_rules(environment.settings, now),
     )
 
 
@@ -77,8 +79,8 @@ def _unbound(item: dict[str, Any], where: Where, groups: PodGroups) -> Unbound |
     return None if is_left_alone(item["metadata"]["namespace"], kind) else unbound_from(item, where, groups)
 
 
-def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:
+def _chosen(environment: Environment) -> Callable[[PodGroup], PodGroup]:
     """Returns a function that sets what a gang reserves by the settings of its namespace, if the gang
     itself does not state it.
     """
-    return lambda group: around.settings(namespace_of(group.name)).reserve.of(group)
+    return lambda group: environment.settings(namespace_of(group.name)).reserve.of(group)

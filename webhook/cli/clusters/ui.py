@@ -209,12 +209,12 @@ def applying(args: argparse.Namespace) -> Apply:
     """
     policies = inputs.policies(args.policies)
 
-    def apply(snapshot: Snapshot, around: Environment, now: float) -> Applied:
+    def apply(snapshot: Snapshot, environment: Environment, now: float) -> Applied:
         if not args.filename:
             return Applied(revision=policies.revision)
         manifests = inputs.without_duplicates(inputs.manifests(args.filename))
         outcomes = decide_all(
-            policies, inputs.beside(snapshot, manifests), manifests, inputs.in_force(around, policies)
+            policies, inputs.beside(snapshot, manifests), manifests, inputs.in_force(environment, policies)
         )
         return _applied(policies, outcomes, now)
 

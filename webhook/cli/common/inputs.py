@@ -94,20 +94,20 @@ def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, 
     Raises `InputError` for files that cannot be read.
     """
     settings = Settings(mode=args.mode)
-    snapshot, around = None, Environment(settings=everywhere(settings))
+    snapshot, environment = None, Environment(settings=everywhere(settings))
     if args.cluster:
-        snapshot, around = read_cluster_files(args.cluster, settings)
-    return snapshot, replace(around, now=time.time())
+        snapshot, environment = read_cluster_files(args.cluster, settings)
+    return snapshot, replace(environment, now=time.time())
 
 
-def in_force(around: Environment, policies: PolicySet) -> Environment:
+def in_force(environment: Environment, policies: PolicySet) -> Environment:
     """Returns the environment with the parameters in force: those in the policy files, overridden by those
     in the cluster. Raises `InputError` for invalid parameters.
     """
-    parameters, problems = read_parameters(policies, around.configured)
+    parameters, problems = read_parameters(policies, environment.configured)
     if problems:
         raise InputError("\n".join(problems))
-    return around.with_parameters(parameters)
+    return environment.with_parameters(parameters)
 
 
 def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:

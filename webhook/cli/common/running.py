@@ -80,18 +80,18 @@ def _judged(
     """Returns the object's apiVersion, and the decision on its creation; None for the decision if the
     webhooks' match conditions exclude the object.
     """
-    document, around = obj.manifest(), cluster.environment
+    document, environment = obj.manifest(), cluster.environment
     namespace = namespace_of(obj.name)
-    request = around.with_namespace(from_object(document, uid=obj.name, namespace=namespace))
+    request = environment.with_namespace(from_object(document, uid=obj.name, namespace=namespace))
     version = str(document["apiVersion"])
-    if around.mode(request).mode != "off" and not asks_about(webhooks, request):
+    if environment.mode(request).mode != "off" and not asks_about(webhooks, request):
         return version, None
     try:
-        workload = read(document, namespace=namespace, podgroups=around.podgroups)
+        workload = read(document, namespace=namespace, podgroups=environment.podgroups)
         gangs = [group.name for group in workload.gangs]
     except InputError:
         gangs = []  # `decide` reports the error
-    return version, decide(request, policies, cluster.without(obj, gangs), "mutate", around)
+    return version, decide(request, policies, cluster.without(obj, gangs), "mutate", environment)
 
 
 @dataclass(slots=True)

@@ -71,10 +71,10 @@ def run(args: argparse.Namespace) -> int:
     input.
     """
     policies = inputs.policies(args.policies)
-    snapshot, around = inputs.cluster_and_environment(args)
-    around = inputs.in_force(around, policies)
+    snapshot, environment = inputs.cluster_and_environment(args)
+    environment = inputs.in_force(environment, policies)
     documents = inputs.without_duplicates(inputs.manifests(args.filename))
-    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
+    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, environment)
     for outcome in outcomes:
         for line in _messages(outcome):
             inputs.note(line)
@@ -110,15 +110,15 @@ def _about(outcome: MutationResult, text: str) -> str:
     return text if text.startswith(outcome.name) else f"{outcome.name}: {text}"
 
 
-def with_manifests(around: Environment, documents: Sequence[Document]) -> Environment:
+def with_manifests(environment: Environment, documents: Sequence[Document]) -> Environment:
     """Returns the environment with what the manifests add to it: Namespaces, PodGroups and the members of
     PodGroups.
     """
     values = [document.value for document in documents]
     return replace(
-        around,
-        namespaces={**around.namespaces, **namespaces(values)},
-        podgroups={**around.podgroups, **pod_groups(values)},
+        environment,
+        namespaces={**environment.namespaces, **namespaces(values)},
+        podgroups={**environment.podgroups, **pod_groups(values)},
         members=tuple(member for value in values for member in _members(value)),
     )
 
@@ -133,33 +133,33 @@ def _members(value: dict[str, Any]) -> list[GroupMember]:
         return []
 
 
-def with_shares(around: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
+def with_shares(environment: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
     """Returns the environment with the workloads in the manifests that have a share in a gang of several
     objects, as they are after the policies.
 
     So the first of a gang's workloads that is decided plans the whole gang.
     """
     sharing: dict[str, list[Workload]] = {}
-    for place, document in enumerate(documents):
+    for index, document in enumerate(documents):
         try:
-            if read(document.value, podgroups=around.podgroups, request_uid=str(place)).share is None:
+            if read(document.value, podgroups=environment.podgroups, request_uid=str(index)).share is None:
                 continue
-            request = from_object(document.value, uid=str(place))
-            left = decide(request, policies, None, "mutate", around).object or document.value
-            member = read(left, podgroups=around.podgroups, request_uid=str(place))
+            request = from_object(document.value, uid=str(index))
+            changed = decide(request, policies, None, "mutate", environment).object or document.value
+            member = read(changed, podgroups=environment.podgroups, request_uid=str(index))
         except InputError:  # `decide_all` refuses it
             continue
         if member.gangs and member.share is not None and not (member.suspended or member.skip):
             sharing.setdefault(member.gangs[0].name, []).append(member)
     by_member = {member.name: members for members in sharing.values() for member in members}
-    return replace(around, sharing=by_member)
+    return replace(environment, sharing=by_member)
 
 
 def decide_all(
     policies: PolicySet,
     snapshot: Snapshot | None,
     documents: Sequence[Document],
-    around: Environment,
+    environment: Environment,
     *,
     together: bool = True,
     replicas: bool = False,
@@ -171,14 +171,14 @@ def decide_all(
     pods before it leave.
     """
     outcomes = []
-    around = with_shares(with_manifests(around, documents), policies, documents)
-    for place, document in enumerate(documents):
-        request = from_object(document.value, uid=str(place))
-        decision = decide(request, policies, snapshot, "mutate", around)
+    environment = with_shares(with_manifests(environment, documents), policies, documents)
+    for index, document in enumerate(documents):
+        request = from_object(document.value, uid=str(index))
+        decision = decide(request, policies, snapshot, "mutate", environment)
         if replicas and snapshot is not None:
-            decision = _with_replicas(decision, snapshot, document, around, request.uid)
-        holds = decision.mode == "enforce" and decision.response.allowed
-        if together and snapshot is not None and holds and decision.plan is not None:
+            decision = _with_replicas(decision, snapshot, document, environment, request.uid)
+        in_effect = decision.mode == "enforce" and decision.response.allowed
+        if together and snapshot is not None and in_effect and decision.plan is not None:
             for reservation in decision.plan.reservations:
                 snapshot = snapshot.with_reservation(reservation)
         outcomes.append(MutationResult(document, _name(request.namespace, document.value), decision))
@@ -186,7 +186,7 @@ def decide_all(
 
 
 def _with_replicas(
-    decision: Decision, snapshot: Snapshot, document: Document, around: Environment, uid: str
+    decision: Decision, snapshot: Snapshot, document: Document, environment: Environment, uid: str
 ) -> Decision:
     """Returns the decision with a plan in which each pod is placed on the capacity that the pods before it
     leave.
@@ -197,7 +197,7 @@ def _with_replicas(
     plan = decision.plan
     if plan is None:
         return decision
-    workload = read(document.value, podgroups=around.podgroups, request_uid=uid)
+    workload = read(document.value, podgroups=environment.podgroups, request_uid=uid)
     if workload.holds or workload.suspended:
         return decision
     gangs = tuple(placed.asked for placed in plan.placed)

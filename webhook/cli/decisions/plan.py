@@ -68,13 +68,13 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plans the gangs and prints the answers. Raises `InputError` for invalid input."""
-    snapshot, around = inputs.cluster_and_environment(args)
+    snapshot, environment = inputs.cluster_and_environment(args)
     assert snapshot is not None, "argparse requires -c"
-    around = inputs.in_force(around, PolicySet())
-    snapshot = around.settings("").of(snapshot)
+    environment = inputs.in_force(environment, PolicySet())
+    snapshot = environment.settings("").of(snapshot)
     documents = inputs.without_duplicates(inputs.manifests(args.filename))
-    planned_gangs = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around)
-    for line in (*_not_read(documents), *_unenforced(planned_gangs, documents, around)):
+    planned_gangs = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, environment)
+    for line in (*_not_read(documents), *_unenforced(planned_gangs, documents, environment)):
         inputs.note(line)
     if args.output == "table":
         show(planned_gangs, explain=args.explain)
@@ -96,14 +96,14 @@ def _not_read(documents: Iterable[Document]) -> Iterator[str]:
 
 
 def _unenforced(
-    planned_gangs: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
+    planned_gangs: Iterable[PlannedGang], documents: Iterable[Document], environment: Environment
 ) -> Iterator[str]:
     """Yields a line for each namespace of a gang whose mode is not `enforce`, and for each invalid mode
     label.
     """
-    by_name = {**around.namespaces, **namespaces(document.value for document in documents)}
+    by_name = {**environment.namespaces, **namespaces(document.value for document in documents)}
     for name in dict.fromkeys(namespace_of(planned.answer.gang) for planned in planned_gangs):
-        force = mode_in_force(by_name.get(name), around.settings(name))
+        force = mode_in_force(by_name.get(name), environment.settings(name))
         if force.warning:
             yield f"Warning: {force.warning}"
         if not force.enforces:
@@ -111,7 +111,7 @@ def _unenforced(
 
 
 def plan_each(
-    snapshot: Snapshot, documents: list[Document], reserve: str | None, around: Environment
+    snapshot: Snapshot, documents: list[Document], reserve: str | None, environment: Environment
 ) -> list[PlannedGang]:
     """Plans each gang in the documents, on the cluster with the reservations of the gangs before it.
 
@@ -120,12 +120,12 @@ def plan_each(
     `InputError` for a malformed workload.
     """
     result: list[PlannedGang] = []
-    podgroups = {**around.podgroups, **pod_groups(document.value for document in documents)}
+    podgroups = {**environment.podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
     read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
     for workload in joined(read_in):
         groups = tuple(
-            _reserving(group, reserve, around) for group in workload.gangs if group.name not in planned
+            _reserving(group, reserve, environment) for group in workload.gangs if group.name not in planned
         )
         if not workload.suspended:  # else other workloads of the same gang would not be planned
             planned.update(group.name for group in groups)
@@ -147,8 +147,8 @@ def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
     return read(document.value, where=Where(document.file), podgroups=podgroups, request_uid=str(place))
 
 
-def _reserving(group: PodGroup, reserve: str | None, around: Environment) -> PodGroup:
-    group = around.settings(namespace_of(group.name)).reserve.of(group)
+def _reserving(group: PodGroup, reserve: str | None, environment: Environment) -> PodGroup:
+    group = environment.settings(namespace_of(group.name)).reserve.of(group)
     if not reserve:
         return group
     return replace(group, reserve=reserve, reserve_is_default=False)  # type: ignore[arg-type]

@@ -144,11 +144,11 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "show":
         return _show(policies, args.name)
     else:
-        around = inputs.in_force(read_environment(args.cluster), _ruled(policies))
+        environment = inputs.in_force(read_environment(args.cluster), _ruled(policies))
         if args.action == "parameters":
-            _parameters(policies, around, args.namespace)
+            _parameters(policies, environment, args.namespace)
         else:
-            _check(policies, around, args.paths)
+            _check(policies, environment, args.paths)
     return 0
 
 
@@ -159,7 +159,7 @@ def _ruled(policies: PolicySet) -> PolicySet:
     return policies if policies.policies else replace(policies, rules=inputs.policies(()).rules)
 
 
-def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> None:
+def _check(policies: PolicySet, environment: Environment, paths: Sequence[str]) -> None:
     """Prints a summary of the policies, which have been loaded, and warnings about parameters and ended
     exceptions.
 
@@ -169,8 +169,8 @@ def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> No
         files = counted(len(policies.files), "file")
         message = f"no policy in here ({files} read), and no ConfigMap {PARAMETERS}"
         raise PolicyError([Problem(", ".join(paths), 0, 0, "", "", message)])
-    parameters = around.parameters or NO_PARAMETERS
-    for warning in parameters.warnings(around.namespaces):
+    parameters = environment.parameters or NO_PARAMETERS
+    for warning in parameters.warnings(environment.namespaces):
         inputs.note(f"Warning: {warning}")
     now = time.time()
     for exemption in policies.exemptions:
@@ -181,7 +181,7 @@ def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> No
             )
     exemptions = f", {counted(len(policies.exemptions), 'exception')}" if policies.exemptions else ""
     bindings = sum(bool(binding.name) for policy in policies.policies for binding in policy.bindings)
-    objects = len(policies.params) + (around.configured is not None)
+    objects = len(policies.params) + (environment.configured is not None)
     sys.stdout.write(
         f"{counted(len(policies.policies), 'policy', 'policies')}, {counted(bindings, 'binding')},"
         f" {counted(objects, 'parameter object')}{exemptions}: all well"
@@ -189,10 +189,10 @@ def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> No
     )
 
 
-def _parameters(policies: PolicySet, around: Environment, namespace: str) -> None:
+def _parameters(policies: PolicySet, environment: Environment, namespace: str) -> None:
     """Prints a line for each parameter: the value in force in the namespace, and where it is set."""
-    parameters = around.parameters or NO_PARAMETERS
-    texts, settings = parameters.texts.of(namespace), around.settings(namespace)
+    parameters = environment.parameters or NO_PARAMETERS
+    texts, settings = parameters.texts.of(namespace), environment.settings(namespace)
     rules = {**_ruled(policies).rules.by_key, **{name: row.schema for name, row in SETTING_KEYS.items()}}
     values = {name: str(rule.get("default", "")) for name, rule in rules.items()}
     values |= {**texts, **{name: row.show(settings) for name, row in SETTING_KEYS.items()}}

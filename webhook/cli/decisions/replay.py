@@ -89,17 +89,17 @@ def run(args: argparse.Namespace) -> int:
     `PolicyError` for invalid input.
     """
     policies = inputs.policies(args.policies)
-    snapshot, around = inputs.cluster_and_environment(args)
+    snapshot, environment = inputs.cluster_and_environment(args)
     if args.parameters:
         configured = own_parameters(document.value for document in objects([args.parameters]))
         if configured is None:
             raise InputError(f"{args.parameters}: holds no ConfigMap bayplan-parameters")
-        around = replace(around, configured=configured)
-    around = inputs.in_force(around, policies)
+        environment = replace(environment, configured=configured)
+    environment = inputs.in_force(environment, policies)
     if args.plot and snapshot is None:
         raise InputError("--plot draws what is placed: give a cluster with -c")
     reader, differences = JournalReader(args.journal), Differences()
-    again = Replay(policies, snapshot, around)
+    again = Replay(policies, snapshot, environment)
     if snapshot is not None:
         again.lengths = _lengths(reader)
     compared = _Courses(again)

@@ -98,15 +98,15 @@ def run(args: argparse.Namespace) -> int:
             report_running(args.kubeconfig, policies, args.namespace, Settings(mode=args.mode))
         )
         return print_report(args, report)
-    snapshot, around = inputs.cluster_and_environment(args)
-    around = inputs.in_force(around, policies)
+    snapshot, environment = inputs.cluster_and_environment(args)
+    environment = inputs.in_force(environment, policies)
     documents, errors = objects_and_errors(args.filename)
     if not documents and not errors:
         raise inputs.no_object(args.filename)
     snapshot = snapshot and inputs.beside(snapshot, documents)
-    outcomes = decide_all(policies, snapshot, documents, around, together=args.together, replicas=True)
+    outcomes = decide_all(policies, snapshot, documents, environment, together=args.together, replicas=True)
     fates = tuple((_namespace(outcome), outcome.decision.outcome) for outcome in outcomes)
-    all_results = (*unread(errors), *_results(outcomes, with_manifests(around, documents)))
+    all_results = (*unread(errors), *_results(outcomes, with_manifests(environment, documents)))
     judged = (TOGETHER if args.together else EACH) if snapshot else ""
     report = Report(all_results, policies.revision, fates=fates, judged=judged)
     if args.output == "html":
@@ -118,14 +118,14 @@ def run(args: argparse.Namespace) -> int:
     return 2 if unusable else status
 
 
-def _results(outcomes: Sequence[MutationResult], around: Environment) -> Iterator[Result]:
+def _results(outcomes: Sequence[MutationResult], environment: Environment) -> Iterator[Result]:
     """Yields the results for each object, for unsupported kinds, and for unknown namespaces."""
     subjects = [_subject(outcome) for outcome in outcomes]
     yield from results(subjects)
     pods = {outcome.name: path for outcome in outcomes if (path := unread_pods(outcome.document.value))}
     yield from of_unread_kinds(subjects, pods)
     modes = {_namespace(outcome): outcome.decision.mode for outcome in outcomes}
-    yield from of_unknown_namespaces(subjects, around.namespaces, modes)
+    yield from of_unknown_namespaces(subjects, environment.namespaces, modes)
 
 
 def _namespace(outcome: MutationResult) -> str:

@@ -83,8 +83,8 @@ def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
         if case.watched:
             seen = watched(snapshot.base.schedulers, witnesses(snapshot.bound))
             snapshot = with_hardware(snapshot, replace(snapshot.base, schedulers=seen))
-    around = replace(Environment.of_objects(case.cluster or ()), now=case.now)
-    decision = decide(case.request, policies, snapshot, "mutate", around)
+    environment = replace(Environment.of_objects(case.cluster or ()), now=case.now)
+    decision = decide(case.request, policies, snapshot, "mutate", environment)
     response = decision.response
     return ExpectedOutcome(
         allowed=response.allowed,
