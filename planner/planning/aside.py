@@ -43,14 +43,14 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     answers = [plan(snapshot, group)]
     if not rivals:
         return answers[0]
-    around, passed = snapshot, _passed(group.name, rivals // _sharers(snapshot, group, answers[0]))
+    avoiding, passed = snapshot, _passed(group.name, rivals // _sharers(snapshot, group, answers[0]))
     while len(answers) <= passed:
         # A gang that has a reservation keeps its place, and one that holds nothing keeps no other gang away.
-        held = None if answers[-1].replayed else reservation_for(around, group, answers[-1])
+        held = None if answers[-1].replayed else reservation_for(avoiding, group, answers[-1])
         if held is None:
             break
-        around = around.with_reservation(_shadow(around, held, len(answers)))
-        further = plan(around, group)
+        avoiding = avoiding.with_reservation(_shadow(avoiding, held, len(answers)))
+        further = plan(avoiding, group)
         if _kind(snapshot, further) != _kind(snapshot, answers[0]):
             break
         answers.append(further)

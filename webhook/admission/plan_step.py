@@ -77,13 +77,13 @@ class PlanStep:
             if replayed is not None or is_of_gang(obj, namespace) or _was_let_in(obj):
                 return replayed
         grown = self._grown(self.snapshot, workload)
-        around = self.snapshot
-        if grows(around, grown):  # planned without what it holds: its seats are part of the grown gang
-            around = around.ended(grown.gangs[0].name)
+        remaining = self.snapshot
+        if grows(remaining, grown):  # planned without what it holds: its seats are part of the grown gang
+            remaining = remaining.ended(grown.gangs[0].name)
         rules = queue_rules(self._settings, self._now)
-        plan = plan_in_turn(around, grown, self._waiting, self._rivals, self._limits, rules)
+        plan = plan_in_turn(remaining, grown, self._waiting, self._rivals, self._limits, rules)
         if workload.awaits_kueue:
-            plan = until_admitted(plan, around)
+            plan = until_admitted(plan, remaining)
             if gated_by_kueue and _has_idle_place(self.snapshot, plan):
                 plan = at_kueues_gate(plan)
         self.snapshot = plan.snapshot

@@ -33,28 +33,31 @@ def evacuate(
     The largest movables are placed first, because small pods fit beside them. If a movable then has no place,
     all of them are planned as one gang, which tries every combination.
     """
-    around = shut(snapshot, closed)
+    shut_snapshot = shut(snapshot, closed)
     ordered = largest_first(movables)
-    moves = _one_by_one(around, ordered, plan)
+    moves = _one_by_one(shut_snapshot, ordered, plan)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
-        answers = together(around, ordered, plan)  # empty if there is no joint plan: then `moves` is returned
+        # Empty if there is no joint plan: then `moves` is returned.
+        answers = together(shut_snapshot, ordered, plan)
         seats = [
-            _move(movable, *_planning_input(around, movable), answer)
+            _move(movable, *_planning_input(shut_snapshot, movable), answer)
             for movable, answer in zip(ordered, answers, strict=False)
         ]
         return [move for move in seats if isinstance(move, Relocation)] or moves
     return moves
 
 
-def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> list[Relocation] | WithoutPlace:
+def _one_by_one(
+    snapshot: Snapshot, movables: Iterable[Movable], plan: Plan
+) -> list[Relocation] | WithoutPlace:
     """Places one movable after the other; each place is reserved when the next movable is planned."""
     moves = []
     for movable in movables:
-        left, group = _planning_input(around, movable)
+        left, group = _planning_input(snapshot, movable)
         move = _move(movable, left, group, plan(left, group))
         if isinstance(move, WithoutPlace):
             return move
-        around = around.with_reservation(move.reservation)
+        snapshot = snapshot.with_reservation(move.reservation)
         moves.append(move)
     return moves
 
@@ -65,14 +68,14 @@ def _move(movable: Movable, left: Snapshot, group: PodGroup, answer: Answer) -> 
     return WithoutPlace(movable, answer) if reservation is None else Relocation(movable, reservation)
 
 
-def _planning_input(around: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
+def _planning_input(snapshot: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
     """Returns the cluster without the movable's reservation but with its pods, and the gang to plan in it,
     with a mode that reserves its new place.
     """
     group = movable.group
     if group.reserve == "none":  # the next plans must count its new place, which the ledger will not contain
         group = replace(group, reserve="nodes")
-    return around.without(group.name), group
+    return snapshot.without(group.name), group
 
 
 def shut(snapshot: Snapshot, nodes: Collection[str]) -> Snapshot:

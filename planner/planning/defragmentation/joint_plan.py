@@ -29,16 +29,16 @@ class Plan(Protocol):
         ...
 
 
-def together(around: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[Answer]:
+def together(snapshot: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[Answer]:
     """Returns an answer for each movable such that all of them fit at the same time.
 
     The list is empty if no such combination is found, if there are more than `MAX_TOGETHER` movables, or if a
     movable has constraints that a joint plan does not express (`_is_plain`).
     """
-    if len(movables) > MAX_TOGETHER or not all(_is_plain(around, movable) for movable in movables):
+    if len(movables) > MAX_TOGETHER or not all(_is_plain(snapshot, movable) for movable in movables):
         return []
     for movable in movables:
-        around = around.without(movable.name)
+        snapshot = snapshot.without(movable.name)
     sets = tuple(
         replace(
             pod_set,
@@ -55,17 +55,17 @@ def together(around: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[
     )
     topology = next((m.group.constraint.topology for m in movables if m.group.constraint.topology), "")
     joint = PodGroup("defragmentation/Gang/all", sets, Constraint(topology), "nodes", within=within)
-    answer = plan(around, joint)
+    answer = plan(snapshot, joint)
     if answer.decision != "admitted":
         return []
-    return [_answer_of(around, index, movable.group, answer) for index, movable in enumerate(movables)]
+    return [_answer_of(snapshot, index, movable.group, answer) for index, movable in enumerate(movables)]
 
 
-def _is_plain(around: Snapshot, movable: Movable) -> bool:
+def _is_plain(snapshot: Snapshot, movable: Movable) -> bool:
     """Reports whether a joint plan can express the movable: it has no constraints besides levels and holds no
     whole domain.
     """
-    group, held = movable.group, around.holding(movable.name)
+    group, held = movable.group, snapshot.holding(movable.name)
     return not (
         group.wishes
         or group.within
@@ -87,7 +87,7 @@ def _name(index: int, pod_set: PodSet) -> str:
     return f"{index}-{pod_set.name}"
 
 
-def _answer_of(around: Snapshot, index: int, group: PodGroup, answer: Answer) -> Answer:
+def _answer_of(snapshot: Snapshot, index: int, group: PodGroup, answer: Answer) -> Answer:
     """Returns a movable's part of the joint answer, as if it had been planned alone."""
     sets = {_name(index, pod_set): pod_set.name for pod_set in group.pod_sets}
     assignments = tuple(
@@ -95,8 +95,8 @@ def _answer_of(around: Snapshot, index: int, group: PodGroup, answer: Answer) ->
         for assignment in answer.assignments
         if assignment.pod_set in sets
     )
-    topology = next(topology for topology in around.topologies if topology.name == answer.topology)
-    nodes = [around.nodes[assignment.node] for assignment in assignments]
+    topology = next(topology for topology in snapshot.topologies if topology.name == answer.topology)
+    nodes = [snapshot.nodes[assignment.node] for assignment in assignments]
     domain = common_domain([topology.path(node.name, node.labels) for node in nodes])
     return replace(
         answer,
@@ -106,5 +106,5 @@ def _answer_of(around: Snapshot, index: int, group: PodGroup, answer: Answer) ->
         holds="nodes",
         reserves=(),
         assignments=assignments,
-        request=resolve(around, group).gang,
+        request=resolve(snapshot, group).gang,
     )

@@ -138,14 +138,14 @@ class _Scene:
         return _Scene(place, snapshot, name, own, stands, kept)
 
     @cached_property
-    def around(self) -> Snapshot:
+    def remaining(self) -> Snapshot:
         """The cluster without the Workload's pods and without what its gang holds. Computed only when needed:
         in most rounds the seats are unchanged.
         """
-        around = self.snapshot.without(self.name)
+        remaining = self.snapshot.without(self.name)
         for pod in self.own:
-            around = around.without_pod(pod)
-        return around
+            remaining = remaining.without_pod(pod)
+        return remaining
 
     def seats(self, nodes: NodesByLabels) -> tuple[Seats, tuple[str, ...]]:
         """Returns the assigned seats, and as text those for which there is no node or no room.
@@ -210,7 +210,7 @@ class _Scene:
         """
         if self._holder(node):
             return 0
-        free = dict(self.around.usage.free_on(self.around.nodes[node])[0])
+        free = dict(self.remaining.usage.free_on(self.remaining.nodes[node])[0])
         for part in self.place.pod_sets:
             if count := seats[part.name, node]:
                 add(free, part.requests, -count)
@@ -218,12 +218,12 @@ class _Scene:
 
     def _holder(self, node: str) -> str:
         """Returns the gang that holds the node as part of a whole domain, "" for none."""
-        return next((r.gang for r, _ in self.around.holds.on(node) if r.mode == "domain"), "")
+        return next((r.gang for r, _ in self.remaining.holds.on(node) if r.mode == "domain"), "")
 
     def _taken_by(self, node: str) -> str:
         if holder := self._holder(node):
             return f"which {holder} holds"
-        users = [other.gang for other, uses in self.around.holds.on(node) if uses]
+        users = [other.gang for other, uses in self.remaining.holds.on(node) if uses]
         return f"where {listed(users, MOST_NAMED)} has its place" if users else "where pods leave no room"
 
 

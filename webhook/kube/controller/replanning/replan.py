@@ -63,7 +63,7 @@ def replan(
     stay, if these differ from those of the pods that move (which may need nodes of another flavor).
     """
     gone, keeping = frozenset(lost), keeping or group
-    around = snapshot.ended(held.gang)  # the pods that stay are added below, so that they count once
+    remaining = snapshot.ended(held.gang)  # the pods that stay are added below, so that they count once
     stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
     for assignment in held.assignments:
@@ -71,11 +71,11 @@ def replan(
             moving[assignment.pod_set] += assignment.count
     if stays:
         for domain in _wider(held):
-            filled = _fill(around, group, keeping, held, stays, moving, domain)
+            filled = _fill(remaining, group, keeping, held, stays, moving, domain)
             if filled is not None:
                 return _move(held, filled, sorted(gone))
-    answer = plan(around, group)
-    fresh = reservation_for(around, group, answer)
+    answer = plan(remaining, group)
+    fresh = reservation_for(remaining, group, answer)
     return _move(held, fresh, sorted(gone)) if fresh is not None else answer
 
 
@@ -85,7 +85,7 @@ def _wider(held: Reservation) -> list[Domain]:
 
 
 def _fill(
-    around: Snapshot,
+    remaining: Snapshot,
     group: PodGroup,
     keeping: PodGroup,
     held: Reservation,
@@ -98,7 +98,7 @@ def _fill(
 
     `stays`: the assignments that are kept. `moving`: the number of pods to place, by PodSet.
     """
-    topology = _topology(around, held.topology)
+    topology = _topology(remaining, held.topology)
     if topology is None:
         return None
     # Within the domains that the gang holds whole, the moved pods need no reservation of their own.
@@ -119,11 +119,11 @@ def _fill(
         constraint=Constraint(topology=group.constraint.topology),
         reserve="nodes" if inside else held.mode,
     )
-    answer = plan(around.with_reservation(used), rest)
+    answer = plan(remaining.with_reservation(used), rest)
     if answer.decision != "admitted":
         return None
-    taken = _merged(around, held, stays, answer, inside=inside)
-    return taken if replay(around, keeping, taken) is not None else None
+    taken = _merged(remaining, held, stays, answer, inside=inside)
+    return taken if replay(remaining, keeping, taken) is not None else None
 
 
 def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> PodSet:
@@ -140,7 +140,7 @@ def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> 
 
 
 def _merged(
-    around: Snapshot,
+    remaining: Snapshot,
     held: Reservation,
     stays: tuple[Assignment, ...],
     answer: Answer,
@@ -154,15 +154,15 @@ def _merged(
     for assignment in (*stays, *answer.assignments):
         counts[assignment.pod_set, assignment.node] += assignment.count
     assignments = tuple(Assignment(pod_set, node, count) for (pod_set, node), count in counts.items())
-    topology = _topology(around, held.topology)
+    topology = _topology(remaining, held.topology)
     assert topology is not None, "it was there a moment ago"
     paths = [
-        topology.path(assignment.node, around.nodes[assignment.node].labels) for assignment in assignments
+        topology.path(assignment.node, remaining.nodes[assignment.node].labels) for assignment in assignments
     ]
     domain = common_domain(paths)
     domains = held.domains if inside else tuple(dict.fromkeys((*held.domains, *answer.reserves)))
     used = tuple(d for d in domains if any(contains(d, path) for path in paths))
-    tree = around.base.trees[topology.name]
+    tree = remaining.base.trees[topology.name]
     branches = (tree.branch(d) for d in used)
     inner = frozenset(name for branch in branches if branch for name in tree.names(branch))
     level = topology.levels[len(domain) - 1] if domain else ""

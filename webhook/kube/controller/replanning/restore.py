@@ -29,54 +29,54 @@ def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservati
     there.
     """
     pods = list(snapshot.bound.of_gang(pinned.name, reservation_id(pinned.name)))
-    around = snapshot
+    remaining = snapshot
     for pod in pods:
-        around = around.without_pod(pod)
+        remaining = remaining.without_pod(pod)
     for group in (pinned, freed):
-        outcome = _beside(around, group, pods) if pods else _anew(around, group)
+        outcome = _beside(remaining, group, pods) if pods else _anew(remaining, group)
         if isinstance(outcome, Reservation):
             break
     return outcome
 
 
-def _anew(around: Snapshot, group: PodGroup) -> Reservation | Answer:
-    answer = plan(around, group)
-    return reservation_for(around, group, answer) or answer
+def _anew(remaining: Snapshot, group: PodGroup) -> Reservation | Answer:
+    answer = plan(remaining, group)
+    return reservation_for(remaining, group, answer) or answer
 
 
-def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservation | Answer:
+def _beside(remaining: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservation | Answer:
     """Returns a reservation around the gang's bound pods; the planner's answer if that would break a
     constraint or take capacity that others hold.
     """
-    answer = plan(around, group)
-    like = reservation_for(around, group, answer)
+    answer = plan(remaining, group)
+    like = reservation_for(remaining, group, answer)
     if like is None:
         return answer
     stands = seated(group, pods)
     if not stands:
         return like
-    held = _around(around, group, like, stands)
+    held = _around(remaining, group, like, stands)
     if held is None:
         return answer
-    kept = [RecordedReservation(reservation, 0) for reservation in around.reservations]
+    kept = [RecordedReservation(reservation, 0) for reservation in remaining.reservations]
     # If another gang has come into the domain, only the nodes of the pods are held.
     used = replace(held, mode="nodes", domains=(), nodes=frozenset(a.node for a in held.assignments))
     for wanted in (held, used):
-        if in_the_way(wanted, around.revision, kept) is None:
+        if in_the_way(wanted, remaining.revision, kept) is None:
             return wanted
     return answer
 
 
 def _around(
-    around: Snapshot, group: PodGroup, like: Reservation, stands: Counter[tuple[str, str]]
+    remaining: Snapshot, group: PodGroup, like: Reservation, stands: Counter[tuple[str, str]]
 ) -> Reservation | None:
     """Returns a reservation of the bound pods' nodes, with seats beside them for the other pods; None if
     there is no room or a node does not exist.
     """
-    topology = next(topology for topology in around.topologies if topology.name == like.topology)
-    if not all(node in around.nodes for _, node in stands):
+    topology = next(topology for topology in remaining.topologies if topology.name == like.topology)
+    if not all(node in remaining.nodes for _, node in stands):
         return None
-    paths = [topology.path(node, around.nodes[node].labels) for _, node in stands]
+    paths = [topology.path(node, remaining.nodes[node].labels) for _, node in stands]
     standing = Counter(name for name, _ in stands.elements())
     absent = tuple(
         Assignment(pod_set.name, "", pod_set.count - standing[pod_set.name])
@@ -97,10 +97,10 @@ def _around(
         assignments=(*seats, *absent),
     )
     if not absent:
-        tree = around.base.trees[topology.name]
+        tree = remaining.base.trees[topology.name]
         inner = (name for domain in held.domains if (b := tree.branch(domain)) for name in tree.names(b))
         return replace(held, nodes=frozenset(inner) | {seat.node for seat in seats})
-    move = replan(around, group, held, [""])  # the absent seats are on the lost node ""
+    move = replan(remaining, group, held, [""])  # the absent seats are on the lost node ""
     return move.reservation if isinstance(move, Move) else None
 
 
