@@ -37,14 +37,16 @@ class Room:
 
     `pods`: the number of pods that fit on these nodes within the limit of GPUs, each node with pods of one
     PodSet only. `gpus`: an upper bound of the GPUs that the gang could use on these nodes without that limit.
-    `used`: the share of the leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain
-    contains the leaf. `gang`: a gang that holds or uses a node of the leaf, "" for none.
+    `left_out`: whether the limit of nodes leaves out nodes that the gang could use. `used`: the share of the
+    leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain contains the leaf. `gang`: a
+    gang that holds or uses a node of the leaf, "" for none.
     """
 
     leaf: Leaf
     nodes: tuple[str, ...]
     pods: int
     gpus: int
+    left_out: bool
     used: float
     preferred: bool
     gang: str
@@ -53,12 +55,13 @@ class Room:
 @dataclass(frozen=True, slots=True)
 class _LeafRoom:
     """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, GPUs that the
-    gang could use, free GPUs.
+    gang could use, whether other nodes are left out, free GPUs.
     """
 
     places: tuple[int, ...]
     pods: int
     gpus: int
+    left_out: bool
     free: int
 
 
@@ -102,7 +105,9 @@ class Rooms:
             )
         nodes = tuple([leaf.nodes[place] for place in leaf_room.places])
         used = (leaf.gpus - leaf_room.free) / leaf.gpus if leaf.gpus else 0.0
-        return Room(leaf, nodes, leaf_room.pods, leaf_room.gpus, used, preferred, content.gang)
+        return Room(
+            leaf, nodes, leaf_room.pods, leaf_room.gpus, leaf_room.left_out, used, preferred, content.gang
+        )
 
     def _leaf_room(self, hosts: Sequence[_Host]) -> _LeafRoom:
         """Returns the values of a leaf with these nodes: takes those on which the most pods fit.
@@ -121,6 +126,7 @@ class Rooms:
             tuple(place for _, _, place in usable),
             pods,
             sum(gpus for _, gpus, _ in usable),
+            any(room[0] for room in rooms[self._settings.nodes_per_leaf :]),
             sum(_free_gpus(host) for host, _ in hosts),
         )
 

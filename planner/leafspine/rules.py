@@ -36,6 +36,12 @@ _MAX_TRIES = 48
 first."""
 
 
+_MAX_SETS = 4096
+"""Maximum number of sets of leaves that are looked at for one gang: to list them for one size takes 30 ms for
+1,000
+leaves."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinksTooSlow:
     """No leaf has links as fast as requested; `fastest`: the fastest link in Gb/s."""
@@ -106,14 +112,30 @@ def could_ever(problem: PlacementProblem, fabric: LeafSpine, place: Place) -> bo
     """Reports whether the gang could be placed within the limits after other gangs have ended.
 
     Returns True if that is not certain: for several PodSets, because `Rooms` chooses nodes without knowing
-    which PodSet they get, and if a node is cordoned or not ready.
+    which PodSet they get; for pods that depend on more than the room of a node, if `Rooms` leaves out nodes;
+    and if a node is cordoned or not ready.
     """
     nodes = problem.snapshot.nodes
     unavailable = any(nodes[n].cordoned or not nodes[n].ready for leaf in fabric.leaves for n in leaf.nodes)
     if unavailable or len(problem.gang.pod_sets) > 1:
         return True
-    anywhere = _Fabric(problem.when_empty(), fabric, place).anywhere()
-    return anywhere is not None and anywhere.best is not None
+    empty = _Fabric(problem.when_empty(), fabric, place)
+    anywhere = empty.anywhere()
+    if anywhere is not None and anywhere.best is not None:
+        return True
+    return empty.leaves_out and _depends_on_nodes(problem, fabric)
+
+
+def _depends_on_nodes(problem: PlacementProblem, fabric: LeafSpine) -> bool:
+    """Reports whether it matters which nodes of a leaf the gang gets, besides their room: if it requires a
+    level inside the leaf, or a rule ties its pods to each other.
+    """
+    leaf = leaf_level(fabric.topology)
+    return any(
+        request.required > leaf or any(kind.is_tied or kind.slice_level > leaf for kind in request.kinds)
+        for request in problem.requests
+        if request.topology.name == fabric.topology.name
+    )
 
 
 def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProblem]:
@@ -209,7 +231,8 @@ class _Fabric:
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)
         if hosts > 1:  # a gang on one node holds at most this node
             self._rooms = [room for room in self._rooms if self._may_hold(room)]
-        for rooms in islice(self._sets_from(rule), _MAX_TRIES):
+        candidates = filter(self._may_suffice, islice(self._sets_from(rule), _MAX_SETS))
+        for rooms in islice(candidates, _MAX_TRIES):
             outcome = self._placed_in([name for room in rooms for name in room.nodes])
             if outcome.best is not None:
                 exception = (
@@ -219,6 +242,11 @@ class _Fabric:
         if self._settings.limited:
             return self._within_limits()
         return plain.noting(f"leaf-spine rules: no {rule} adjacent leaves have room for {hosts} nodes")
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the limit of nodes leaves out nodes that the gang could use."""
+        return any(room.left_out for room in self._rooms)
 
     @property
     def pods(self) -> int:
@@ -255,6 +283,13 @@ class _Fabric:
         if self._gang.reserve != "domain" or topology.reservable_index != len(room.leaf.path) - 1:
             return True
         return not room.gang
+
+    def _may_suffice(self, rooms: Sequence[Room]) -> bool:
+        """Reports whether these leaves have as many GPUs as the gang needs, within the limit: to find that
+        out by a search takes a second for several kinds of pods.
+        """
+        needed = sum(pod_set.count * pod_set.shape.gpus for pod_set in self._gang.pod_sets)
+        return sum(min(room.gpus, self._settings.gpus_per_leaf) for room in rooms) >= needed
 
     # -- sets of leaves -------------------------------------------------------------------------------------
 

@@ -51,6 +51,18 @@ class PodClass:
         """Labels that are no level and whose domains may hold only one pod of the same PodSet each."""
         return tuple(key for key, name in self.anti_affinity_over if name in self.names)
 
+    @property
+    def is_tied(self) -> bool:
+        """Whether a rule ties the nodes of this class's pods to the nodes of other pods."""
+        return bool(
+            self.anti_affinity_with
+            or self.anti_affinity_over
+            or self.co_located_over
+            or self.co_located_at
+            or self.is_split
+            or self.shape.spread_states
+        )
+
 
 PodClasses = tuple[PodClass, ...]
 

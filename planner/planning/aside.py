@@ -63,14 +63,16 @@ def _passed(gang: str, rivals: int) -> int:
 
 
 def _sharers(snapshot: Snapshot, group: PodGroup, answer: Answer) -> int:
-    """Returns how many gangs like this one fit together on the nodes of its place; 1 if that is not known."""
+    """Returns how many gangs like this one fit together on the nodes of its place; 1 if that is not known, or
+    if their pods may exclude each other (anti-affinity, host ports).
+    """
     held = None if answer.replayed else reservation_for(snapshot, group, answer)
-    if held is None or held.mode != "nodes":
+    if held is None or held.mode != "nodes" or any(traits.terms for _, traits in held.traits):
         return 1
     sharers = MAX_PASSED + 1
     for node, uses in used_by(held).items():
         free = snapshot.plain_free_on(node) or {}
-        sharers = min(sharers, *(free.get(name, 0) // amount for name, amount in uses.items() if amount))
+        sharers = min([sharers, *(free.get(name, 0) // amount for name, amount in uses.items() if amount)])
     return max(1, sharers)
 
 

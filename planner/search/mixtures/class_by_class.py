@@ -9,9 +9,11 @@ one. If there is no result, the gang may still have a placement.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import Assignment, ReserveMode
@@ -19,7 +21,8 @@ from planner.model.reservation import Reservation, traits_of
 from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
-from planner.request.topology_request import TopologyRequest
+from planner.request.topology_request import GpuLimit, TopologyRequest
+from planner.search.domain_caps import DomainCap
 from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.space import search_space
@@ -31,37 +34,53 @@ def place_class_by_class(
     """Returns a placement of all pod classes, each placed beside the classes before it; None if one of them
     then does not fit.
 
-    None also if the gang requires a level, if its GPUs in a domain are limited, or if a rule ties a class to
-    other pods: to place one class at a time could break the rule.
+    None also if the gang requires a level, or if a rule ties a class to other pods: to place one class at a
+    time could break the rule. Under a limit of GPUs each class has in a domain what the classes before it
+    have left.
     """
     pod_classes = relaxations(request)[-1]
-    if request.required > ROOT or request.gpu_limit or len(pod_classes) == 1 or any(map(_tied, pod_classes)):
+    is_tied = any(pod_class.is_tied for pod_class in pod_classes)
+    if request.required > ROOT or len(pod_classes) == 1 or is_tied:
         return None
     placed: dict[int, list[int]] = {}
+    gpus: Counter[Subtree] = Counter()
     for index in sorted(range(len(pod_classes)), key=lambda index: _size(pod_classes[index]), reverse=True):
         own_request = replace(request, kinds=(pod_classes[index],))
-        placement = LevelSearch(
-            search_space(snapshot, tree, occupied=True), own_request, mode, WorkBudget()
-        ).anywhere(own_request.kinds)
+        space = search_space(snapshot, tree, occupied=True)
+        if request.gpu_limit is not None:
+            space = replace(space, caps=_gpus_left(request.gpu_limit, gpus, pod_classes[index]))
+        placement = LevelSearch(space, own_request, mode, WorkBudget()).anywhere(own_request.kinds)
         if placement is None:
             return None
         for place, (count,) in placement.pods_by_node:
             placed.setdefault(place, [0] * len(pod_classes))[index] += count
+        if request.gpu_limit is not None:
+            gpus.update(_gpus_by_domain(tree, request.gpu_limit.level, pod_classes[index], placement))
         snapshot = snapshot.with_reservation(_reservation_of(tree, pod_classes[index], index, placement))
     pods_by_node = [(place, tuple(counts)) for place, counts in sorted(placed.items())]
     return Placement(tree.root, pod_classes, pods_by_node, 0, exact=False)
 
 
-def _tied(pod_class: PodClass) -> bool:
-    """Reports whether a rule ties the nodes of this class's pods to the nodes of other pods."""
-    return bool(
-        pod_class.anti_affinity_with
-        or pod_class.anti_affinity_over
-        or pod_class.co_located_over
-        or pod_class.co_located_at
-        or pod_class.is_split
-        or pod_class.shape.spread_states
+def _gpus_left(limit: GpuLimit, gpus: Counter[Subtree], pod_class: PodClass) -> tuple[DomainCap, ...]:
+    """Returns the cap on pods of this class beside the classes that use these GPUs already, by domain."""
+    if not pod_class.shape.gpus:
+        return ()
+    left = {domain: (limit.gpus - used) // pod_class.shape.gpus for domain, used in gpus.items()}
+    return (
+        DomainCap(limit.level, (0,), (0,), default_cap=limit.gpus // pod_class.shape.gpus, by_domain=left),
     )
+
+
+def _gpus_by_domain(
+    tree: TopologyTree, level: int, pod_class: PodClass, placement: Placement
+) -> dict[Subtree, int]:
+    """Returns the GPUs that the placed pods use in each named domain of the level."""
+    hosts = tree.root.leaves_at([place for place, _ in placement.pods_by_node])
+    used: Counter[Subtree] = Counter()
+    for host, (_, (count,)) in zip(hosts, placement.pods_by_node, strict=True):
+        if (domain := tree.branch(host.path[: level + 1])) is not None:
+            used[domain] += count * pod_class.shape.gpus
+    return used
 
 
 def _size(pod_class: PodClass) -> tuple[int, int, int]:

@@ -268,8 +268,9 @@ def test_a_bad_config_names_its_field(spec, message):
 
 
 def test_no_more_than_48_sets_of_leaves_are_tried(monkeypatch):
-    """Thirty leaves of three hosts: 16 nodes want four leaves, too small, as are five. Each leaf has a
-    set of either size around it, so that six leaves, which would serve, are beyond the bound."""
+    """Thirty leaves of three hosts: 16 pods with most of a node's CPU want four leaves, too small, as are
+    five. Each leaf has a set of either size around it, so that six leaves, which would serve, are beyond the
+    bound. Leaves with too few GPUs are not tried."""
     tried: list[int] = []
 
     def counted(problem, budget=None):
@@ -277,7 +278,7 @@ def test_no_more_than_48_sets_of_leaves_are_tried(monkeypatch):
         return place(problem, budget)
 
     monkeypatch.setattr("planner.extensions.place.place", counted)
-    pair = (pod_set(8, shape(gpu=8), name="a"), pod_set(8, shape(gpu=8, cpu=8), name="b"))
+    pair = (pod_set(8, shape(gpu=1, cpu=40), name="a"), pod_set(8, shape(gpu=1, cpu=48), name="b"))
     wishing_pair = replace(gang(*pair, reserve="nodes"), fabric=FabricWish(stated=True))
     answer = plan(fabric(30, 3), wishing_pair)
     assert answer.decision == "admitted"
@@ -440,3 +441,31 @@ def test_a_gang_over_the_limits_is_refused_in_a_full_cluster_too():
     never = plan(moment, wishing(4, gpu=4))
     assert (never.decision, never.reason) == ("rejected", "LimitPerLeaf")
     assert plan(moment, wishing(3, gpu=4)).decision == "queued"
+
+
+def test_a_gang_that_needs_other_nodes_of_a_leaf_than_the_roomiest_waits():
+    """Three pods of a chassis: the rule of three nodes in a leaf takes the first three, which are in two."""
+    chassis = {"n0": "a", "n1": "a", "n2": "b", "n3": "b", "n4": "b"}
+    hosts = [
+        node(name, labels={"spine": "s", "leaf": "l", "chassis": row}, gpu=8) for name, row in chassis.items()
+    ]
+    levels = Topology("fabric", ("spine", "leaf", "chassis", HOSTNAME))
+    limits = replace(DEFAULTS, nodes_per_leaf=3, gpus_per_leaf=64, limited=True)
+    pods = [
+        BoundPod(f"default/{name}", name, {"nvidia.com/gpu": 8, "pods": 1}) for name in ("n1", "n2", "n3")
+    ]
+    moment = snapshot(hosts, [levels], pods, settings=limits)
+    group = gang(3, gpu=8, required="chassis", reserve="nodes")
+    assert plan(moment, replace(group, fabric=FabricWish(stated=True))).decision == "queued"
+
+
+def test_three_kinds_of_pods_are_placed_within_the_limit_where_the_search_cannot_try_all():
+    """144 GPUs on eight leaves of 28: the classes are placed one after the other, within the limit."""
+    sets = [pod_set(count, shape(gpu=gpu), name=f"s{gpu}") for count, gpu in ((16, 4), (32, 1), (16, 3))]
+    group = replace(gang(*sets, reserve="nodes"), fabric=FabricWish(stated=True))
+    answer = plan(fabric(8, 8, nodes_per_leaf=4, gpus_per_leaf=28, limited=True), group)
+    used = Counter[str]()
+    for assignment in answer.assignments:
+        used[assignment.node.split("-")[0]] += assignment.count * int(assignment.pod_set[1:])
+    assert (answer.decision, sum(used.values())) == ("admitted", 144)
+    assert max(used.values()) <= 28

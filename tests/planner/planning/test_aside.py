@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from planner.model.labels import Requirement
+from planner.model.pod import PodTerm
+from planner.model.topology import HOSTNAME
 from planner.planning.aside import plan_aside
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from tests.builders import cluster, gang, racks
+from tests.builders import cluster, gang, pod_set, racks, shape
 
 
 def gang_number(number: int, *pods: int, **words: str):
@@ -85,6 +90,15 @@ def test_small_pods_with_rivals_use_no_more_nodes_than_they_need(used, nodes):
     snapshot = cluster(f"r1: a b c d e f g h used={used}")
     gangs = [gang(1, name=f"default/Job/g{number}", gpu=1, reserve="nodes") for number in range(40)]
     assert len({plan_aside(snapshot, group, 7).assignments[0].node for group in gangs}) == nodes
+
+
+def test_pods_that_exclude_each_other_do_not_share_a_node():
+    """Each gang's pod keeps the others off its node, though there is room for eight."""
+    snapshot = cluster("r1: a b c d e f g h")
+    apart = PodTerm(HOSTNAME, (Requirement("app", "In", ("x",)),))
+    pods = replace(shape(gpu=1), labels={"app": "x"}, terms=(apart,))
+    gangs = [gang(pod_set(1, pods), name=f"default/Job/g{n}", reserve="nodes") for n in range(40)]
+    assert len({plan_aside(snapshot, group, 7).assignments[0].node for group in gangs}) == 8
 
 
 @pytest.mark.parametrize("rivals", [1, 7, 100])

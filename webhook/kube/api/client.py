@@ -129,6 +129,8 @@ class Api:
 
     async def close(self) -> None:
         """Closes the connections."""
+        for _, call in self._shared.values():
+            call.cancel()
         await self._client.close()
 
     async def get(self, path: str, **query: str) -> Json:
@@ -147,6 +149,7 @@ class Api:
         began, call = self._shared.get(path, (-math.inf, None))
         if call is None or now - began > SHARED_SECONDS or _has_failed(call):
             call = asyncio.ensure_future(self.get(path))
+            call.add_done_callback(_has_failed)  # a failure that no caller waits for any more is nobody's
             self._shared[path] = now, call
         return await asyncio.shield(call)  # a caller that is cancelled ends no other's call
 
@@ -314,7 +317,8 @@ def _proxy(host: str) -> str | None:
     none.
     """
     url = urlsplit(host)
-    if not url.hostname or proxy_bypass(url.netloc.rpartition("@")[2]):
+    names = {url.hostname or "", url.netloc.rpartition("@")[2]}  # an IPv6 address without and with brackets
+    if not url.hostname or any(map(proxy_bypass, names)):
         return None
     return getproxies().get(url.scheme)
 

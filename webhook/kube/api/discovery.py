@@ -33,6 +33,6 @@ async def served_path(api: Api, group: str, resource: str) -> str:
     except ApiError as error:
         if error.status != 404:
             raise
-    except KeyError as error:  # as in the page of a proxy
-        raise ApiError(200, "", f"the answer on {group} lacks {error.args[0]}") from None
+    except (KeyError, TypeError) as error:  # as in the page of a proxy
+        raise ApiError(200, "", f"the answer on {group} is no discovery: {error}") from None
     return ""

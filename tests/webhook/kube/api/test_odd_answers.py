@@ -52,7 +52,7 @@ async def follow(answer: Callable[[web.Request], str]) -> None:
             await api.close()
 
 
-@pytest.mark.parametrize("odd", [LOGIN, "{}"], ids=["page", "empty"])
+@pytest.mark.parametrize("odd", [LOGIN, "{}", '{"groups": null}'], ids=["page", "empty", "null"])
 @pytest.mark.parametrize("failing", ["list", "watch", "groups", "version"])
 async def test_a_watch_goes_on_after_the_page_of_a_proxy(
     monkeypatch: pytest.MonkeyPatch, odd: str, failing: str

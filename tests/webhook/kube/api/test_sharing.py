@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -110,6 +111,36 @@ async def test_the_proxy_of_the_environment_is_used_unless_the_server_is_exclude
         for api in (direct, Api(generated.Configuration(host=proxy.address))):
             assert await served_path(api, "batch", "jobs")
             await api.close()
+
+
+@pytest.mark.parametrize("excluded", ["fd00::1", "[fd00::1]", "[fd00::1]:443", "fd00::2"])
+async def test_a_server_with_an_ipv6_address_is_excluded_from_the_proxy_in_each_spelling(
+    monkeypatch: pytest.MonkeyPatch, excluded: str
+) -> None:
+    """Without brackets, with them, and with the port."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", excluded)
+    configuration = generated.Configuration(host="https://[fd00::1]:443")
+    await Api(configuration).close()
+    assert configuration.proxy == ("http://proxy.example:3128" if excluded == "fd00::2" else None)
+
+
+async def test_a_failure_that_nobody_waits_for_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Its only caller has been cancelled; asyncio would log a traceback."""
+    server = Server(status=503)
+    async with server.client() as api:
+        caller = asyncio.create_task(api.get_shared("/apis"))
+        await asyncio.sleep(0)
+        caller.cancel()
+        await asyncio.sleep(0.1)
+        again = asyncio.create_task(api.get_shared("/apis"))
+        await asyncio.sleep(0)
+        again.cancel()
+    gc.collect()
+    await asyncio.sleep(0)
+    assert server.asked["/apis"] >= 1
+    assert not caplog.records
 
 
 async def test_a_password_in_netrc_is_none_for_the_api_server(

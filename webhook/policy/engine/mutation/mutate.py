@@ -213,7 +213,7 @@ class MutatingPass:
                         has_effect = True
                     else:
                         obj = self.obj
-                        is_known = self._mutate_alike(run, policy, target.as_in(obj), before, outcomes)
+                        is_known = self._mutate_by_form(run, policy, target.as_in(obj), before, outcomes)
                         has_effect = has_effect or not is_known or self.obj is not obj
                 if form is not None and not has_effect:
                     outcomes.unchanged.add(form)
@@ -222,7 +222,7 @@ class MutatingPass:
                 if operations:
                     self.effects.append(Effect(policy.name, binding.name, operations))
 
-    def _mutate_alike(
+    def _mutate_by_form(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, outcomes: _Outcomes
     ) -> bool:
         """Runs the policy on one target, or applies the effect that is known from a template of the same
