@@ -1,6 +1,7 @@
 """The rules of nod-ai's leaf-spine scheduler, and the history of past gangs by leaf.
 
-- `rules`: the leaves that a gang is placed on; `leaf_capacity`: how many pods of a gang fit on a leaf
+- `rules`: the leaves that a gang is placed on; `leaf_sets`: the sets of leaves to try, the best first;
+  `leaf_capacity`: how many pods of a gang fit on a leaf
 - `usage`: utilization and fragmentation of leaves; `history`: how past gangs ended, by leaf
 
 A *leaf* is a switch with the nodes connected to it: a domain of the topology's leaf level. *Spines* are the
