@@ -132,21 +132,6 @@ class AdmissionRequest:
         }
 
 
-RESOURCE_NAMES = {
-    "Endpoints": "endpoints",
-    "Ingress": "ingresses",
-    "IngressClass": "ingressclasses",
-    "NetworkPolicy": "networkpolicies",
-    "PriorityClass": "priorityclasses",
-    "RuntimeClass": "runtimeclasses",
-    "StorageClass": "storageclasses",
-    "DeviceClass": "deviceclasses",
-    "PodSecurityPolicy": "podsecuritypolicies",
-    "CSIStorageCapacity": "csistoragecapacities",
-}
-"""Plurals of some built-in kinds. `plural` finds the same ones by its rules; they are listed for clarity."""
-
-
 CLUSTER_SCOPED: Mapping[str, frozenset[str]] = {
     "": frozenset({"Namespace", "Node", "PersistentVolume"}),
     "admissionregistration.k8s.io": frozenset(
@@ -193,8 +178,6 @@ Bayplan. Any other kind counts as namespaced.
 
 def plural(kind: str) -> str:
     """Returns the resource of a kind: Pod → pods, Ingress → ingresses, NetworkPolicy → networkpolicies."""
-    if kind in RESOURCE_NAMES:
-        return RESOURCE_NAMES[kind]
     lower = kind.lower()
     if lower.endswith(("ss", "x", "ch", "sh")):
         return lower + "es"
