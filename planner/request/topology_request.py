@@ -5,10 +5,12 @@ Contradictory levels and slices raise `Refusal`, whose message states what would
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
+from planner.cluster.trees.subtree import Subtree
 from planner.model.labels import ANY
 from planner.model.pod_class import PodClass, merged
 from planner.model.podgroup import Constraint
@@ -20,10 +22,13 @@ from planner.request.validation import Refusal
 
 
 class GpuLimit(NamedTuple):
-    """The maximum number of GPUs that the gang may use in one named domain of the level with this index."""
+    """The maximum number of GPUs that the gang may use in one named domain of the level with this index.
+    `used`: how many of them other pods of the gang use already, by domain.
+    """
 
     level: int
     gpus: int
+    used: Mapping[Subtree, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,11 @@ class DomainCap:
         return {*self.values, *map(value_of, self.by_domain)}
 
 
-def gpu_cap(level: int, gpus: int, pod_classes: Sequence[PodClass]) -> tuple[DomainCap, ...]:
-    """Returns the cap that allows pods with at most `gpus` GPUs in total in each named domain of the level;
-    none for pods without GPUs.
+def gpu_cap(
+    level: int, gpus: int, used: Mapping[Subtree, int], pod_classes: Sequence[PodClass]
+) -> tuple[DomainCap, ...]:
+    """Returns the cap that allows pods with at most `gpus` GPUs in total in each named domain of the level,
+    less those in `used`; none for pods without GPUs.
 
     Pods of 8 and of 4 GPUs under a limit of 12 GPUs: the first weigh 2, the others 1, the maximum is 3.
     """
@@ -71,7 +73,9 @@ def gpu_cap(level: int, gpus: int, pod_classes: Sequence[PodClass]) -> tuple[Dom
     if not unit:
         return ()
     counted = tuple([index for index, need in enumerate(needs) for _ in range(need // unit)])
-    return (DomainCap(level, tuple(dict.fromkeys(counted)), counted, default_cap=gpus // unit),)
+    keepers = tuple(dict.fromkeys(counted))
+    left = {domain: (gpus - taken) // unit for domain, taken in used.items()}
+    return (DomainCap(level, keepers, counted, default_cap=gpus // unit, by_domain=left),)
 
 
 class LevelCaps:

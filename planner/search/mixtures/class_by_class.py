@@ -21,8 +21,7 @@ from planner.model.reservation import Reservation, traits_of
 from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
-from planner.request.topology_request import GpuLimit, TopologyRequest
-from planner.search.domain_caps import DomainCap
+from planner.request.topology_request import TopologyRequest
 from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.space import search_space
@@ -48,7 +47,7 @@ def place_class_by_class(
         own_request = replace(request, kinds=(pod_classes[index],))
         space = search_space(snapshot, tree, occupied=True)
         if request.gpu_limit is not None:
-            space = replace(space, caps=_gpus_left(request.gpu_limit, gpus, pod_classes[index]))
+            space = replace(space, gpu_limit=request.gpu_limit._replace(used=gpus))
         placement = LevelSearch(space, own_request, mode, WorkBudget()).anywhere(own_request.kinds)
         if placement is None:
             return None
@@ -59,16 +58,6 @@ def place_class_by_class(
         snapshot = snapshot.with_reservation(_reservation_of(tree, pod_classes[index], index, placement))
     pods_by_node = [(place, tuple(counts)) for place, counts in sorted(placed.items())]
     return Placement(tree.root, pod_classes, pods_by_node, 0, exact=False)
-
-
-def _gpus_left(limit: GpuLimit, gpus: Counter[Subtree], pod_class: PodClass) -> tuple[DomainCap, ...]:
-    """Returns the cap on pods of this class beside the classes that use these GPUs already, by domain."""
-    if not pod_class.shape.gpus:
-        return ()
-    left = {domain: (limit.gpus - used) // pod_class.shape.gpus for domain, used in gpus.items()}
-    return (
-        DomainCap(limit.level, (0,), (0,), default_cap=limit.gpus // pod_class.shape.gpus, by_domain=left),
-    )
 
 
 def _gpus_by_domain(
