@@ -40,20 +40,17 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     surrounding domains are in use like those of the first place, so that no additional pristine (unused)
     domain is opened. The same snapshot, gang and number of rivals always have the same answer.
     """
-    answers = [plan(snapshot, group)]
-    if not rivals:
-        return answers[0]
-    avoiding, passed = snapshot, _passed(group.name, rivals // _sharers(snapshot, group, answers[0]))
-    while len(answers) <= passed:
-        # A gang that has a reservation keeps its place, and one that holds nothing keeps no other gang away.
-        held = None if answers[-1].replayed else reservation_for(avoiding, group, answers[-1])
-        if held is None:
-            break
+    answers, avoiding = [plan(snapshot, group)], snapshot
+    # A gang that has a reservation keeps its place, and one that holds nothing keeps no other gang away.
+    held = reservation_for(snapshot, group, answers[0]) if rivals and not answers[0].replayed else None
+    passed = _passed(group.name, rivals // _sharers(snapshot, held)) if held is not None else 0
+    while held is not None and len(answers) <= passed:
         avoiding = avoiding.with_reservation(_shadow(avoiding, held, len(answers)))
         further = plan(avoiding, group)
         if _kind(snapshot, further) != _kind(snapshot, answers[0]):
             break
         answers.append(further)
+        held = reservation_for(avoiding, group, further)
     return answers[passed % len(answers)]
 
 
@@ -62,12 +59,11 @@ def _passed(gang: str, rivals: int) -> int:
     return int.from_bytes(hashlib.sha256(gang.encode()).digest()[:4]) % (min(rivals, MAX_PASSED) + 1)
 
 
-def _sharers(snapshot: Snapshot, group: PodGroup, answer: Answer) -> int:
-    """Returns how many gangs like this one fit together on the nodes of its place; 1 if that is not known, or
-    if their pods may exclude each other (anti-affinity, host ports).
+def _sharers(snapshot: Snapshot, held: Reservation) -> int:
+    """Returns how many gangs like the one that would hold this fit together on its nodes; 1 if that is not
+    known, or if their pods may exclude each other (anti-affinity, host ports).
     """
-    held = None if answer.replayed else reservation_for(snapshot, group, answer)
-    if held is None or held.mode != "nodes" or any(traits.terms for _, traits in held.traits):
+    if held.mode != "nodes" or any(traits.terms for _, traits in held.traits):
         return 1
     sharers = MAX_PASSED + 1
     for node, uses in used_by(held).items():
