@@ -72,6 +72,7 @@ def serving(root: str, folder: Path) -> Iterator[int]:
         yield port
     finally:
         process.stop()
+    assert not is_ready(probes), "the webhook ends with the program that started it"
 
 
 def is_ready(port: int) -> bool:
