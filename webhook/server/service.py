@@ -35,6 +35,7 @@ from webhook.server.cluster_source import ClusterSource, NoCluster, surroundings
 from webhook.server.in_flight import InFlight, InFlightReservations, settled
 from webhook.server.parameters_store import ParametersStore
 from webhook.server.precedence import Precedence
+from webhook.server.rivals import Rivals
 from webhook.server.seats import Crowded, Seats
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
@@ -43,13 +44,6 @@ TRY_SECONDS = 3.0
 """Seconds from the start of a call during which it is decided again after another caller took its place. Less
 than the deadline of a call (`http.DEADLINE`), so that there is time to answer "apply again"; `bayplan serve
 --deadline` keeps the proportion.
-"""
-
-
-RIVALS_BY_LOSS = 4
-"""Concurrent calls (`Environment.rivals`) that are assumed for each conflict of the call, in addition to
-those of this replica: a conflict shows that other replicas are planning too. A plan with rivals avoids the
-places that they probably choose.
 """
 
 
@@ -147,6 +141,7 @@ class Service:
     threads: ThreadPoolExecutor = field(default_factory=deciding_threads)
     seats: Seats = field(default_factory=lambda: Seats(THREADS))
     """The queue for the threads."""
+    rivals: Rivals = field(default_factory=lambda: Rivals(THREADS))
     precedence: Precedence = field(default_factory=Precedence)
     """Which of the running decisions continues."""
     again: ThreadPoolExecutor = field(default_factory=_again)
@@ -178,6 +173,7 @@ class Service:
                 decision = await self._try(request, phase, lost, call)
             except Conflict as conflict:
                 holder, lost = conflict.holder, lost + 1
+                self.rivals.lost()
                 continue
             except Occupied as error:
                 pause = next(pauses, None)
@@ -313,7 +309,7 @@ class Service:
             if current is not None:
                 snapshot, unread = self.in_flight.over(current.with_book(book), read)
             policies, environment = self.surroundings()
-            rivals = len(unread) + RIVALS_BY_LOSS * lost
+            rivals = self.rivals.assumed(len(unread), lost)
             environment = replace(environment, rivals=rivals, late=late, now=self.clock())
             worked = time.thread_time()
             decision, worker_seconds = self.decider(request, policies, snapshot, phase, environment)

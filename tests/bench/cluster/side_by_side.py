@@ -34,6 +34,7 @@ from tests.bench.cluster.run import (
     wait_longer,
 )
 from tests.e2e.api import Json
+from tests.e2e.configured import configure, wait_for_calls
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process
@@ -61,7 +62,9 @@ def with_plan(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Iterator[E
     replicas = Replicas(plane.api, kubectl.kubeconfig, folder, 1, options=options)
     try:
         replicas.start()
-        replicas.configure()
+        # Without the balancer of several replicas, which the client's process would run, as no other engine has.
+        configure(plane.api, replicas.configured, replicas.ports[0], replicas.certs)
+        wait_for_calls(plane.api, replicas.lines)
         wait_longer(plane.api)
         yield Engine("Bayplan, shipped policies and plan", replicas.processes)
         replicas.unconfigure()

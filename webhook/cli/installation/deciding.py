@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.server.http import Webhook
+from webhook.server.rivals import Rivals
 from webhook.server.seats import Seats
 from webhook.server.service import deciding_threads
 from webhook.server.workers.cores import given_cores
@@ -72,7 +73,7 @@ def deciding_processes(workers: int) -> Iterator[DecidingProcesses]:
     pool = Pool(count)
     try:
         threads = deciding_threads(count)
-        parts = {"decider": pool.decide, "threads": threads, "seats": Seats(count)}
+        parts = {"decider": pool.decide, "threads": threads, "seats": Seats(count), "rivals": Rivals(count)}
         yield DecidingProcesses(pool, parts)
     finally:
         pool.close()
