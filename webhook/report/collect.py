@@ -10,7 +10,7 @@ messages say that nothing is done.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -71,14 +71,20 @@ class Subject:
         return line_of(self.text, self.document, field, kind=kind, name=name)
 
 
-def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
+def results(
+    subjects: Iterable[Subject], is_wanted: Callable[[Result], bool] = lambda _: True
+) -> tuple[Result, ...]:
     """Returns the results of all objects in their order; for each object, those of policies before the
     plan's.
+
+    `is_wanted`: returns whether to include a result, which has no file, line and field yet. Finding these
+    takes longer than anything else here.
     """
     return tuple(
-        _placed(_in_mode(result, subject.decision.mode), subject)
+        _placed(result, subject)
         for subject in subjects
-        for result in _of(subject)
+        for result in (_in_mode(unchanged, subject.decision.mode) for unchanged in _of(subject))
+        if is_wanted(result)
     )
 
 

@@ -77,12 +77,17 @@ def decision_news(
     """
     moment = datetime.fromtimestamp(now, UTC)
     shown = pods_of or name
+
+    def is_reported(result: Result) -> bool:
+        return (
+            result.result in ("fail", "warn", "error")
+            or result.rule in (MUTATION, EXEMPTION)
+            or (result.source == "plan" and not pods_of)
+        )
+
     entries = [
         _entry(replace(result, object=shown, api_version="" if pods_of else api_version), moment, pods_of)
-        for result in results([Subject(name, api_version, "", 0, "", decision)])
-        if result.result in ("fail", "warn", "error")
-        or result.rule in (MUTATION, EXEMPTION)
-        or (result.source == "plan" and not pods_of)
+        for result in results([Subject(name, api_version, "", 0, "", decision)], is_reported)
     ]
     if not decision.response.allowed:
         entries = [

@@ -8,8 +8,8 @@
 - `fair_queue`: which call is decided next; `seats`: the queue on the event loop
 - `workers/`: additional processes that decide, so that decisions scale with cores
 - `precedence`: which of the concurrent decisions continues
-- `in_flight`: reservations that this replica is about to make; `rivals`: how many other calls plan at the same
-  moment
+- `in_flight`: reservations that this replica is about to make; `rivals`: how many other calls plan at the
+  same moment
 - `parameters_store`: the current parameters
 - `cluster_source`: where snapshots come from (those of files: `webhook.cli.cluster_files`)
 - `disks`: detects full disks

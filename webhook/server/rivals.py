@@ -4,8 +4,8 @@ Two kinds of calls do: those that other threads of this replica decide now, and 
 reservations in flight of this replica are no rivals, because a decision sees them. Whether other replicas
 choose the same places shows in the ledger: it refuses the later reservation.
 
-Each rival may cost a gang one more plan, and each conflict one more decision, which takes about as long as ten
-plans. So the estimate is high after a conflict, and low in a replica that is alone.
+Each rival may cost a gang one more plan, and each conflict one more decision, which takes about as long as
+ten plans. So the estimate is high after a conflict, and low in a replica that is alone.
 """
 
 from __future__ import annotations
