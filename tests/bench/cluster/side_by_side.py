@@ -62,7 +62,7 @@ def with_plan(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Iterator[E
     replicas = Replicas(plane.api, kubectl.kubeconfig, folder, 1, options=options)
     try:
         replicas.start()
-        # Without the balancer of several replicas, which the client's process would run, as no other engine has.
+        # Called directly, as the other engines: the balancer of several replicas is in the client's process.
         configure(plane.api, replicas.configured, replicas.ports[0], replicas.certs)
         wait_for_calls(plane.api, replicas.lines)
         wait_longer(plane.api)
