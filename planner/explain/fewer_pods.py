@@ -1,6 +1,6 @@
 """Finds the largest number of a gang's pods that has a placement.
 
-8 pods asked for, up to 5 fit       tried: 5 no, 3 yes, 4 yes      so 4 pods would work
+8 pods asked for, up to 5 fit       tried: 5 no, 2 yes, 3 yes, 4 yes      so 4 pods would work
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def fewer_pods(
     has_place: Callable[[PlacementProblem], bool],
 ) -> dict[str, int]:
     """Returns the pod counts of the request with fewer pods of these PodSets, as many as have a placement; {}
-    for none. `fits`: how many of their pods fit, a bound.
+    for none. `fits`: an upper bound of how many of their pods fit.
 
     Reduces one PodSet only, the largest first; if none of these reductions suffices, all the named PodSets
     together.

@@ -42,7 +42,7 @@ NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 
 
 FITS = ""
-"""The key of the nodes that take a pod, among the causes in `_Counts`; see `NodeCounts.serving`."""
+"""The key in `_Counts.causes` for nodes that take a pod. `NodeCounts` has these as `serving` instead."""
 
 
 @dataclass(frozen=True, slots=True)

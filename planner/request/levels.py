@@ -38,8 +38,8 @@ NUMA_WORDS = ("numa", "numa-node")
 
 
 _MAX_GPUS = 4096
-"""The largest number of GPUs for which NVLink domains are excluded: the exclusion lists every smaller size.
-No host has as many GPUs.
+"""Maximum number of GPUs in the exclusion of small NVLink domains, which lists every smaller size as a label
+value. No host has as many GPUs.
 """
 
 
@@ -49,8 +49,10 @@ def inside_host(level: str) -> bool:
 
 
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
-    """Returns how many GPUs one domain must have for the pods that must share it with a pod of this PodSet; 0
-    if no constraint names a level in `words`.
+    """Returns how many GPUs one domain inside a host must have for all pods that must share it with a pod of
+    this PodSet; 0 if there are none.
+
+    `words`: the names of the level of such domains, as requests state it.
     """
 
     constraint, gang = pod_set.constraint, group.constraint

@@ -77,7 +77,7 @@ class CheapestFirst:
             self.over = min(self.over, cost.lost)
             return
         lacking = self.lacking(chosen)
-        # A set is new when its last bundle was chosen just now, and was pushed before when one was skipped.
+        # If the bundle before `index` was skipped, the chosen set is unchanged and has been pushed before.
         just_chosen = not index or (bool(chosen) and chosen[-1] == index - 1)
         if not lacking and just_chosen:
             heapq.heappush(heap, (cost, chosen, -1))
@@ -91,10 +91,9 @@ class CheapestFirst:
         return sorted(frozenset().union(*(self.bundles[index] for index in chosen)))
 
     def _cheapest_rest(self, lacking: int) -> list[list[Cost]]:
-        """Returns for each index the smallest costs among the bundles from there on, without the movables
-        that are in several bundles.
+        """Returns for each index a list of the smallest costs of the bundles from this index on, ascending.
 
-        Each list has at most as many costs as bundles are lacking at first.
+        `lacking`: the maximum length of a list. The costs leave out movables that are in several bundles.
         """
         shared = Counter(name for bundle in self.bundles for name in bundle)
         rests: list[list[Cost]] = [[]]
@@ -102,6 +101,6 @@ class CheapestFirst:
             own = [self.movables[name] for name in bundle if shared[name] == 1]
             paid = Cost(
                 NO_COST.highest, cost_of(own).priorities, 0
-            )  # a bound must not assume that the highest priority rises
+            )  # without the highest priority: the chosen bundles may have a higher one
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]
