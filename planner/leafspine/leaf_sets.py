@@ -71,8 +71,8 @@ class LeafSets:
         - leaves with more room for pods before others
         - leaves of which more is used before others
 
-        Seeds with the same switches share one sorted list, which contains them too. From a seed to itself
-        are 0 hops; these count as 2, as between such seeds, or else each of them would need its own list.
+        Seeds with the same switches share one sorted list, which contains them too. The distance of a seed to
+        itself, 0 hops, counts as 2, the distance between two such seeds: otherwise each needs its own list.
         """
         hops = self._fabric.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used

@@ -150,7 +150,7 @@ def level_key(topology: Topology, level: str) -> str:
 
 
 def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Returns every level that the request names, as pairs of the field, for messages, and the level."""
+    """Returns every level that the request names, each as a pair: the field, for messages; the level."""
     levels = [(field, value) for field, key, value in group.origins if key != "topology" and value]
     origin_values = {value for _, value in levels}
     for place, constraint in constraints(group):
@@ -167,7 +167,7 @@ def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
 
 
 def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Returns every topology that the request names, as pairs of the field, for messages, and the name."""
+    """Returns every topology that the request names, each as a pair: the field, for messages; the name."""
     topologies = [(field, value) for field, key, value in group.origins if key == "topology" and value]
     origin_values = {value for _, value in topologies}
     topologies += [

@@ -3,8 +3,8 @@
 A bundle is a set of movables that leave together: those of a rack, those of a node, or a single movable.
 Bundles may share movables (a gang in two racks), whose cost counts once. A state of the search consists of
 the bundles chosen so far and the next bundle to decide on. States are visited in the order of a lower bound:
-the cost of the chosen bundles plus that of the cheapest remaining ones, as many as are still lacking. Of the
-remaining bundles only movables in no other bundle are counted, because the others may be paid for already.
+the cost of the chosen bundles, and of the cheapest remaining bundles, as many as are still lacking. Of a
+remaining bundle only the movables in no other bundle count: a chosen bundle may contain the others already.
 
 Example: to free two of the racks r1 (cost 1), r2 (cost 2) and r3 (cost 4), the sets come in the order r1 r2
 (3), r1 r3 (5), r2 r3 (6).

@@ -148,6 +148,7 @@ class HostAssignment:
         while walk and remaining[-1] != counts.zero:
             place = len(walk) - 1
             step = next(walk[-1], None)
+            # No choice is left, or the last item cannot take all remaining pods.
             if step is None or (place == len(items) - 1 and counts.minus(remaining[-1], step) != counts.zero):
                 dead.add((place, remaining[-1]))
                 walk.pop()

@@ -84,7 +84,9 @@ class _PooledPacking(DomainPacking):
     def sums_within(
         self, class_id: int, goal: PodCount, cost: int, children: Sequence[int]
     ) -> list[CostBySum]:
-        """Returns what the first 0, 1, … of a domain's children hold on the way to a goal at this cost."""
+        """Returns the sums over the first 0, 1, … of a domain's `children`, with which the goal can be
+        reached at this cost.
+        """
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "a host has no children"
         limit = self._limit(class_id, goal, cost)
@@ -154,7 +156,7 @@ class SeveralClassesPacking(DomainPacking):
         if goal not in self._pools_first and prod(self.counts.each(goal)) <= _MAX_MIXTURES:
             with suppress(BudgetEnded), self._work.trial(_FIRST):
                 return super()._min_cost(class_id, goal, ceiling)
-            self._pools_first.add(goal)  # the next block would need as many sums
+            self._pools_first.add(goal)  # the next domain would need as many sums
         try:
             return self._min_cost_pooled(class_id, goal, ceiling)
         except BudgetEnded:

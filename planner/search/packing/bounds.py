@@ -141,8 +141,8 @@ def unlimited(prices: Sequence[int]) -> int:
 
 
 Peaks = tuple[tuple[int, ...], ...]
-"""For each measure, the maximum that one, two, … domains of a level hold together. A further domain adds at
-most as much as the last one in the list."""
+"""For each measure, the maximum that one, two, … domains of a level hold together. The list may be shorter
+than the number of domains: each further domain adds at most as much as the last one listed."""
 
 
 _FEW = 3

@@ -98,7 +98,7 @@ class PooledClasses:
         return self.base.of(capacity, match)
 
     def maximum(self, class_id: int) -> Measure:
-        """Returns the maximum weight of a domain of the class in each direction, capped at the gang's."""
+        """Returns the maximum weight of a domain of the class by direction, capped at the gang's weight."""
         return self.counts.each(self.reach[class_id])
 
     def peak(self, class_id: int, level: int) -> Measure:
