@@ -5,7 +5,7 @@
 
 The share of a gang is what its namespace would have with the gang, and with the namespace's own gangs before
 it, of the GPUs that the gang's pods may use: 64/96 for train, 9/96 for serve. The gang counts as applied
-later, by its share times `fair_seconds`. With a day, train counts from 9:00 + 16 h, and serve from
+later, by its share times `fair_seconds`. If that is a day, train counts from 9:00 + 16 h, and serve from
 12:00 + 2:15 h, so serve goes first. Three rules follow:
 
 - Of two gangs that are applied at the same time, the first is the one whose namespace would have less,

@@ -41,7 +41,7 @@ class WorkloadKind:
     `each_pod`: each pod is planned alone unless the object is annotated as a gang. `holds`: applying the
     object reserves its gangs (False if another object is the gang). `template_immutable`: the API server
     refuses changes of an existing object's pod template. `suspend`: the field that suspends the object, ()
-    for none. `pods`: where `layout` finds the pods, for the API server.
+    for none. `pods`: the places where `layout` finds the pods, for the API server's match conditions.
     """
 
     group: str

@@ -47,7 +47,8 @@ class PodSetTemplate:
 
     @property
     def key(self) -> PodSetKey:
-        """The identity of the PodSet: its name alone may be that of several, if they are of one gang part."""
+        """What identifies the PodSet. Its name alone does not: the PodSets of one part of a gang have the
+        same name."""
         return self.pod_set, self.count, self.template.path
 
 
@@ -107,7 +108,7 @@ def replicas(obj: Field) -> WorkloadLayout:
 
 
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
-    """Returns the layout of a set that is annotated as a gang: one gang of `size` pods, by default all."""
+    """Returns the layout of pods that are annotated as a gang: one gang of `size` pods, by default all."""
     # The kinds that may be annotated so (Deployment, ReplicaSet, StatefulSet) have a single member.
     members = [replace(member, count=size or member.count) for member in layout.members if member.count]
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())

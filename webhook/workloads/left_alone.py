@@ -46,7 +46,8 @@ ON_EACH_NODE = "DaemonSet"
 
 
 def is_left_alone(namespace: str, controller: str) -> bool:
-    """Returns whether an object there, created by a controller of this kind ("" for none), is ignored."""
+    """Returns whether an object in this namespace, whose controller is of this kind ("" for none), is
+    ignored."""
     return namespace in NAMESPACES or controller == ON_EACH_NODE
 
 

@@ -45,7 +45,7 @@ from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
 from webhook.workloads.workload import GangPart, GangShare, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label of objects that Kueue admits: it suspends them at creation."""
+"""The label of objects that Kueue admits: Kueue suspends them at creation."""
 
 
 KAI_QUEUE = "kai.scheduler/queue"

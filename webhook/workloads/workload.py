@@ -13,8 +13,8 @@ from webhook.jsontools.path import Path
 # Like `Field`, not frozen: each reading of an object creates one for each of its hundreds of templates.
 @dataclass(slots=True, unsafe_hash=True)
 class Template:
-    """A pod template. `path`: its location (`()` is a Pod itself); `count`: the pods of its PodSets in
-    `WorkloadLayout.members`, 0 if none starts.
+    """A pod template. `path`: its location (`()` is a Pod itself); `count`: the number of pods of its PodSets
+    in `WorkloadLayout.members`, 0 if no pod starts.
 
     `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
     template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet

@@ -66,7 +66,7 @@ def with_applied(obj: Json, original: Json, workload: Workload) -> Json:
     and in `obj`, after admission. If admission did not change the templates, the annotation is removed.
     """
     fields = _fields((*workload.templates, *workload.inlined))
-    if not fields:  # a pod
+    if not fields:  # a Pod has no template
         return obj
     before, after = _digest(original, fields), _digest(obj, fields)
     noted = str(_annotations(original).get(APPLIED, ""))  # any user may have written it

@@ -149,7 +149,8 @@ class _Domains(Mapping[str, "_DomainValues"]):
 
 
 class _DomainValues(Mapping[str, CelValue]):
-    """The attributes or capacities of a domain."""
+    """The attributes or capacities of a device whose qualified names (DOMAIN/NAME) have this domain, by
+    name."""
 
     def __init__(
         self, lookups: _Lookups, values: Mapping[str, Value | quantity.Quantity], domain: str

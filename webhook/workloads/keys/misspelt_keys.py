@@ -36,7 +36,8 @@ _NEAR_DOMAIN = 0.8
 
 
 _TELLING = 12
-"""Minimum length of a name that is compared with the known names of all domains; `queue` is too short."""
+"""Minimum length of a key's name that is compared with the names in all domains, if the key's own domain has
+no similar name. Shorter names (`queue`) may be keys of any system."""
 
 
 _REAL = frozenset(
