@@ -166,7 +166,7 @@ def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, obj
 
 def _pools(snapshot: Snapshot) -> dict[str, object]:
     """Returns the node pools by name: topologies with a node selector, and the values of KAI's node pool
-    label (`byLabel`). The latter have a topology if all of their nodes belong to only one.
+    label (`byLabel`). The latter have a topology if exactly one topology contains all of their nodes.
     """
     pools: dict[str, object] = {
         t.name: {

@@ -50,7 +50,7 @@ class Field:
         for depth, key in enumerate(keys):
             if type(value) is dict:
                 value = value.get(key)
-            elif value is not None:  # creates no field for each step: reading asks for hundreds
+            elif value is not None:  # no `Field` for each step, for speed
                 value = Field(value, (*self.path, *keys[:depth]), self.root).map().get(key)
         return Field(value, self.path + keys, self.root)
 

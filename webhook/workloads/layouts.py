@@ -247,8 +247,9 @@ def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
 
 
 def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
-    """Returns the layout of a RayCluster or RayJob: one head, and for each group that is not suspended
-    minReplicas (else replicas) × hosts. A RayJob on an existing cluster (`clusterSelector`) creates no pods.
+    """Returns the layout of a RayCluster, RayJob or RayService: one head, and for each group that is not
+    suspended minReplicas (else replicas) × hosts. A RayJob on an existing cluster (`clusterSelector`) creates
+    no pods.
 
     `cluster`: the path of the RayClusterSpec below `spec`.
     """

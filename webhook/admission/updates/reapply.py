@@ -35,7 +35,8 @@ _DIGEST_LENGTH = 16
 among many."""
 
 _OWN = (APPLIED, PLACEMENT, POLICIES, RESERVATION)
-"""The annotations that admission writes on the object itself; they are restored with the templates."""
+"""The annotations that admission writes on the object itself. They are restored with the templates, unless
+the update states them."""
 
 
 def with_former_templates(

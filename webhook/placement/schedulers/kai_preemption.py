@@ -20,7 +20,7 @@ PREEMPTIBILITY = "kai.scheduler/preemptibility"
 """KAI's label of pods and workloads: `preemptible` or `non-preemptible`; any other value is ignored."""
 
 NON_PREEMPTIBLE_FROM = 100
-"""The lowest priority at which KAI preempts no pods that lack the label `PREEMPTIBILITY`: the value of KAI's
+"""From this priority on, KAI does not preempt pods without the label `PREEMPTIBILITY`: the value of KAI's
 PriorityClass `build`."""
 
 

@@ -42,7 +42,7 @@ class StatedContainer:
 
     @property
     def shares(self) -> bool:
-        """Whether it gets a share of the node, because it requests GPUs or MIG slices."""
+        """Whether the container gets a share of the node, because it requests GPUs or MIG slices."""
         return self.gpus + self.slices > 0
 
 

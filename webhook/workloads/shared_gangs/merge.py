@@ -192,7 +192,7 @@ def _key(shape: PodShape) -> str:
 
 
 def _names(candidates: list[str]) -> list[str]:
-    """Returns distinct names for PodSets of one part with several shapes: `main`, `main-2`, …, without those
+    """Returns distinct names for PodSets of one part with several shapes: `main`, `main-2`, …, without names
     that another part has.
     """
     seen: Counter[str] = Counter()
