@@ -126,7 +126,8 @@ class Evaluation:
         return with_gang_seat(self._context.snapshot, self._read[1], obj)
 
     def _with_members(self, workload: Workload) -> Workload:
-        """Returns the workload with its whole gang, if all members of the gang are known beforehand.
+        """Returns the workload with its whole gang, if all members are applied together
+        (`Environment.sharing`).
 
         All members are taken as the policies change them without a cluster, that is, without the affinity of
         a place, so that each member gets the same gang.

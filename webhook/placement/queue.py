@@ -67,8 +67,8 @@ def plan_queue(
     """Returns the results of planning these gangs in this order, and the snapshot after the last.
 
     A gang can use neither the places of the gangs admitted before it nor the place that is kept for the first
-    gang without one. Small gangs therefore never delay that gang, however many arrive. No place is kept that
-    exceeds what the gang's namespace may hold."""
+    gang without one. Small gangs therefore never delay that gang, however many arrive. No place is kept for a
+    gang whose namespace may not hold it."""
 
     def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
         answer = plan(around, group)

@@ -1,7 +1,8 @@
 """Plans a workload: one gang after the other, each on the capacity that the ones before it leave. Pure.
 
 Within one request, the snapshot contains the first plan as a tentative reservation. If policies change the
-object afterwards, the planner replays that plan as long as it still fits, instead of planning again.
+object afterwards, the planner repeats that plan (*replay*) as long as it still fits, instead of planning
+again.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def gang_variable(
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
     """Returns the variable `gang`: the gang of an object, and what it requests. If the object has several
-    gangs (replicas), they are equal, and the first is returned.
+    gangs (replicas), the first is returned; only those of a JobSet with exclusive topology may differ.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet`: the PodSet whose template the
     policy runs on, "" on the workload itself. `labels`, `annotations`: those of the workload, in both cases.

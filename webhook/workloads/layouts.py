@@ -47,8 +47,8 @@ class PodSetTemplate:
 
     @property
     def key(self) -> PodSetKey:
-        """What identifies the PodSet. Its name alone does not: the PodSets of one part of a gang have the
-        same name."""
+        """What identifies the PodSet. Its name alone does not: the PodSets of one part of a gang (for example
+        prefill) have the same name."""
         return self.pod_set, self.count, self.template.path
 
 

@@ -2,8 +2,8 @@
 Pure.
 
 `70-webhooks.yaml` contains the same rules, so that the API server does not call the webhook for them.
-Placeholders are ignored too: pods of pause containers, with which users keep spare nodes of an autoscaler
-warm. So are pods that Kueue places.
+Placeholders are ignored too: pods of pause containers, with which users make an autoscaler keep spare nodes.
+Pods that Kueue places are ignored as well.
 """
 
 from __future__ import annotations

@@ -41,8 +41,9 @@ class _OfParameters:
 
 
 MAX_VALUES = 4096
-"""The number of values at which all are removed. Parameters seldom change, and a set of policies has about
-fifty conditions of this kind, so most of so many values belong to former parameters and policies."""
+"""Maximum number of values; all are removed when it is reached. Parameters seldom change, and a set of
+policies has about fifty conditions of this kind, so by then most values are of former parameters and
+policies."""
 
 _OF_PARAMETERS = _OfParameters()
 

@@ -70,7 +70,7 @@ class ObjectCache:
     for it stay valid. Otherwise, after a mutation of one of n templates, the results of all n would have to
     be computed again.
 
-    - `templates`: those in the object `targets_of`
+    - `templates`: the templates in the object `targets_of`, as targets
     - `defaulted`: by path and `template`, the shown value and its copy with defaults
     - `contents`: by path, the template and its JSON; `by_content`: by this JSON and `template`, the copy
       with defaults
@@ -183,7 +183,7 @@ class PolicyPass:
 
         Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object
         in a file without a namespace is used for every namespace. The implicit binding of a policy without
-        one (`unbound`) refers to the objects of all namespaces.
+        bindings (`unbound`) refers to the objects of all namespaces.
         """
         ref, unbound = binding.param_ref, not binding.name
         if ref is None or policy.param_kind is None:

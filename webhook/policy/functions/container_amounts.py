@@ -52,8 +52,8 @@ class AmountRules:
 
     `small`: the amount, as text, of a container without GPUs. `per_gpu`, `per_slice`: the share for each GPU
     and each MIG compute slice, in cores or bytes. `allowed`: the maximum of one container in the namespace,
-    in cores or GiB. `step`: CPUs are a multiple of it. `limits_first`: a limit takes precedence over a
-    request.
+    in cores or GiB. `step`: a number of CPUs is a multiple of this. `limits_first`: a limit takes precedence
+    over a request.
     """
 
     resource: Resource

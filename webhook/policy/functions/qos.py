@@ -64,10 +64,11 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """The amounts to write. `by_resource`: one for each container; `of_pod`: the pod's own amount.
+    """The amounts to write. `by_resource`: one amount for each container, in the order of `_Task.containers`;
+    `of_pod`: the pod's own amount.
 
-    `kept`: the resources that stay as written, because no node has enough for the raised request, with that
-    request (millicores or bytes).
+    `kept`: the resources that stay as written, because no node has enough for the raised request; by
+    resource, that request in millicores or bytes.
     """
 
     by_resource: Mapping[Resource, Sequence[Json]]

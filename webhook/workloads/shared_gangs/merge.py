@@ -130,7 +130,7 @@ def _placeholders(
         if count:
             alike = [pod_set for kind, pod_set in sets.items() if kind[0] == name]
             like = _largest(alike or sets.values())
-            # The request of a known pod of the part takes precedence over the one stated for the part.
+            # The request stated for the part is used only if no pod of the part is known.
             room = seat if alike or name not in stated else stated[name]
             shape = like.shape if room is None else _asking(like.shape, room)
             constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint
