@@ -104,7 +104,7 @@ class Controller:
         """By gang: since when it lacks a node or its reservation, in monotonic seconds."""
         self._moved_off: dict[str, frozenset[str]] = {}
         """By gang: the nodes that it was moved off. Its pods may stay there until they are evicted, and the
-        reservation must not follow them back. Cordoned nodes are not included: after an uncordon it should.
+        reservation must not follow them back. Not the cordoned ones: it follows pods there after an uncordon.
         """
         self._asked: dict[str, float] = {}
         """By gang: when its scheduler was last asked why it binds no pods."""
@@ -336,7 +336,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", text)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
-        """Reserves the place, then admits the pods. If admitting fails, rule 4 does it in the next round."""
+        """Reserves the place, then admits the pods. If that fails, rule 4 of `reconcile` does it later."""
         gang = action.gang
         if action.reservation is not None:
             await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)

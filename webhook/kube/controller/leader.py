@@ -94,7 +94,9 @@ class Leader:
     async def _look(self) -> None:
         started = time.monotonic()
         try:
-            async with asyncio.timeout(RENEW_WITHIN - PAUSE):  # see `Controller._look`
+            async with asyncio.timeout(
+                RENEW_WITHIN - PAUSE
+            ):  # `wait_for` of Python 3.11 may lose a cancellation
                 holds = await self._hold(started)
             self.problem = ""
         except (ApiError, TimeoutError) as error:

@@ -102,7 +102,7 @@ def is_next(name: str) -> bool:
 def moved(reservation: Reservation, order: int, former: Entry) -> Json:
     """Returns the merge patch that gives the gang's own object the place that was proposed with `order`.
 
-    The patch applies only to the version of `former`, as the other patches here to that of `entry`.
+    The patch applies only to the version of `former`; the other patches here only to that of `entry`.
     """
     document = proposed(reservation)
     return {

@@ -77,7 +77,8 @@ class BookView:
         """Returns the reservations that may block this one: all known, or those written `before` a resource
         version.
 
-        The gang's own reservation and its proposal of another place are left out with `before`.
+        With `before`, the gang's own reservation and its proposal of another place are left out: they do not
+        block it. Without, they are included: the gang may keep the place.
         """
         own = {reservation.id, documents.next_name(reservation.id)}
         return [

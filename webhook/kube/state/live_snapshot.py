@@ -53,7 +53,7 @@ class LiveSnapshot:
         """The pods in the snapshot, by key."""
         self._moved: dict[str, None] = {}
         self._changed_keys: dict[str, None] = {}
-        """The keys of nodes, and of pods, that changed since the snapshot."""
+        """`_moved`, `_changed_keys`: the keys of nodes and of pods that changed since the last snapshot."""
         self._redescribed = False
 
     def node_moved(self, key: str) -> None:

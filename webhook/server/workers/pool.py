@@ -170,7 +170,7 @@ class Pool:
         worker.kill()
 
 
-class WorkerFault(Exception):  # noqa: N818 - the server's log has it whole
+class WorkerFault(Exception):  # noqa: N818 - the server logs it with the traceback
     """An unexpected error in a worker; contains its traceback."""
 
 
