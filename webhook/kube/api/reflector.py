@@ -84,7 +84,7 @@ class Reflector:
                 await self._follow()
                 pause = FIRST_PAUSE
             except ApiError as error:
-                if time.monotonic() - began > LONGEST_PAUSE:  # the watch had worked: not a series of failures
+                if time.monotonic() - began > LONGEST_PAUSE:  # not a rapid series of failures
                     pause = FIRST_PAUSE
                 is_outdated = error.status in (404, 410)  # the CRD was removed, or the version is too old
                 if is_outdated:

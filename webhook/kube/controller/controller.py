@@ -104,7 +104,7 @@ class Controller:
         """By gang: since when it lacks a node or its reservation, in monotonic seconds."""
         self._moved_off: dict[str, frozenset[str]] = {}
         """By gang: the nodes that it was moved off. Its pods may stay there until they are evicted, and the
-        reservation must not follow them back. Not the cordoned ones: it follows pods there after an uncordon.
+        reservation must not follow them back. Cordoned nodes are left out: it may follow after an uncordon.
         """
         self._asked: dict[str, float] = {}
         """By gang: when its scheduler was last asked why it binds no pods."""

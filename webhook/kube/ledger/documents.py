@@ -30,7 +30,7 @@ _NEXT = "-next"
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A stored Reservation object. `version`: its resource version. `since`: the resource version with which
-    its place was written, 0 if the object has not been written since. `reservation`: None if the object has
+    its place was written, 0 if that was the last write of the object. `reservation`: None if the object has
     no state or is malformed; it is then ignored.
     """
 

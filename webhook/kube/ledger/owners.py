@@ -1,8 +1,8 @@
 """Finds the owner of a hold that nobody has claimed: the stored object that names the reservation.
 
 An expired hold is deleted only if there is no such object. The object may exist although nobody has claimed
-the hold in time: the API server may have been unavailable, the replica that answered the call may have been
-killed, and no other replica may lead yet.
+the hold in time: the API server may have been unavailable, or the replica that answered the call may have
+been killed and no other replica lead yet.
 """
 
 from __future__ import annotations

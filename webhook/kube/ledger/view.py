@@ -121,7 +121,7 @@ class BookView:
         except ApiError as error:
             if error.status != 404:
                 raise
-            if former is not None:  # an object that was created since the read stays
+            if former is not None:  # by UID: an object that was created since the read stays
                 self.objects.gone(name, former.uid)
             return None
         self.objects.stored(document)

@@ -147,9 +147,9 @@ def work_from(
 ) -> Work | None:
     """Reads a stored workload; returns None for one that is not needed. Raises `InputError`.
 
-    A workload is needed if it needs a plan, opts out, or has a controller, to whose gang its pods may belong.
-    So is one that names a PodGroup, because other members of the group may need a plan, and one
-    whose template marks its pods as a gang, because it may have been a gang before.
+    A workload is kept if it needs a plan, opts out, has a controller (its pods may belong to the controller's
+    gang), names a PodGroup (other members of the group may need a plan), or has a template that marks its
+    pods as a gang (it may have been a gang before).
     """
     document = {**item, "apiVersion": api_version, "kind": kind}
     workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where, podgroups=groups)
