@@ -31,7 +31,7 @@ LENGTH = 50
 deadline.
 """
 ESTIMATE = 0.02
-"""The assumed seconds of a call that has not ended yet: those of an ordinary pod."""
+"""The seconds that a call counts for until it has ended: those of a decision on an ordinary pod."""
 
 T = TypeVar("T")
 

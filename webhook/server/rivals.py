@@ -1,6 +1,6 @@
 """Estimates how many other calls plan at the same moment and may choose the same places (`plan_aside`).
 
-Two kinds of calls do: those that other threads of this replica decide now, and those of other replicas. The
+Such calls are those that other threads of this replica decide now, and those of other replicas. The
 reservations in flight of this replica are no rivals, because a decision sees them; but their number shows how
 busy the replicas are. That other replicas choose the same places shows in the ledger, which refuses the later
 reservation.

@@ -49,8 +49,8 @@ IDLE_SECONDS = 5.0
 """Maximum seconds between two rounds without changes: waiting times end, and holds expire."""
 
 VANISHED_SECONDS = 8.0
-"""Seconds for which the reservation of an admitted gang must be missing before it is restored: that of a
-deleted gang may be gone before the watch shows the deletion.
+"""Seconds for which the reservation of an admitted gang must be missing before it is restored: if the gang
+was deleted, the reservation may be gone before the watch shows the deletion.
 """
 
 ASKED_SECONDS = 60.0

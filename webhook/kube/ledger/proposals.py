@@ -58,7 +58,7 @@ def keeps_none(former: Reservation, wanted: Reservation) -> bool:
 
 
 _NEWEST, _OLDEST = 2**62, -1
-"""Orders after and before those of all objects. `_NEWEST`: of what calls are about to write."""
+"""`_NEWEST`: an order after all objects, for reservations not written yet. `_OLDEST`: before all objects."""
 
 
 @dataclass(slots=True, eq=False)

@@ -45,8 +45,8 @@ BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 CONFIG_SPACES = ("kube-system", "kai-scheduler", "bayplan-system")
-"""Namespaces from which schedulers' ConfigMaps are read; those of the same name in a tenant's namespace are
-ignored.
+"""Namespaces from which schedulers' ConfigMaps are read. ConfigMaps of the same names in other namespaces are
+ignored, because a tenant may have written them.
 """
 
 

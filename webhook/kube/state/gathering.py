@@ -53,8 +53,8 @@ class Gang:
 
     @property
     def waits(self) -> bool:
-        """Whether it is in Bayplan's queue. A gang that others hold back is not, so that it delays no other
-        gang.
+        """Whether it is in Bayplan's queue. A gang that is held back (`held_back`) is not, so that it delays
+        no other gang.
         """
         return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
 
