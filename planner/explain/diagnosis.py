@@ -166,7 +166,7 @@ def _never(
         unfit = _pod_never(kind, spaces)
         if unfit is not None:
             names = tuple(name for name, _ in kind.parts)
-            # Only a domain inside the host can be too small for a pod because of the pods beside it.
+            # Fewer pods help only if the pods share a domain inside the host that is too small for them all.
             fewer = kind.count - 1 if unfit.reason == "TooLargeForLevel" else 0
             ways = alternatives(empty, Shortfall(names, in_same_tree, fewer), place_gang)
             message = messages.fits_no_node(kind, unfit.nodes, unfit.why, [way.words for way in ways])
@@ -221,7 +221,8 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
     if counts.serving:
         return None
     if kind.shape.raised:
-        # If no node takes the pod even with the amounts that its author stated, these are explained.
+        # If no node takes the pod even with the amounts that its author stated, the message explains these
+        # amounts, and not those that policies raised.
         own = replace(kind, shape=replace(kind.shape, requests=kind.shape.own_requests))
         own_counts = _counts_ever(own, spaces)
         kind, counts = (kind, counts) if own_counts.serving else (own, own_counts)

@@ -1,6 +1,6 @@
 """Finds the largest number of a gang's pods that has a placement.
 
-8 pods asked for, up to 5 fit       tried: 5 no, 3 yes, 4 yes      so 4 pods would work
+8 pods asked for, up to 5 fit       tried: 5 no, 2 yes, 3 yes, 4 yes      so 4 pods would work
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def fewer_pods(
     has_place: Callable[[PlacementProblem], bool],
 ) -> dict[str, int]:
     """Returns the pod counts of the request with fewer pods of these PodSets, as many as have a placement; {}
-    for none. `fits`: how many of their pods fit, a bound.
+    for none. `fits`: an upper bound of how many of their pods fit.
 
     Reduces one PodSet only, the largest first; if none of these reductions suffices, all the named PodSets
     together.
@@ -28,7 +28,7 @@ def fewer_pods(
     sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
     size = sum(pod_set.count for pod_set in sets)
     for pod_set in sets:
-        # Of the `fits` pods that have a place, the other PodSets keep all of theirs.
+        # The other PodSets keep all their pods, so this PodSet has at most the rest of `fits`.
         step, room = _step(asked, pod_set), min(pod_set.count - 1, fits - (size - pod_set.count))
         counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), has_place)
         if counts:
@@ -41,10 +41,11 @@ def fewer_pods(
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """Reductions of some PodSets by whole slices. Each has a number; a larger number leaves more pods.
+    """The reductions of some PodSets by whole slices, numbered: a larger number leaves more pods.
 
-    `pod_sets`: largest first. `steps`: for each, the pods of one slice. The number is how many slices are
-    left of a single PodSet or, of several, how many pods of the first; the others are reduced in proportion.
+    `pod_sets`: largest first. `steps`: the pods in one slice of each PodSet. With a single PodSet, the number
+    of a reduction is the number of slices that are left. With several, it is the number of pods that are left
+    of the first PodSet, before rounding to slices; the others are reduced in proportion.
     """
 
     pod_sets: tuple[PodSet, ...]

@@ -154,7 +154,7 @@ class _GrowthTrial:
         # The guess was too few: if the maximum is too few as well, no number suffices.
         if low and not (high > low and self._enough(moment, pool, high)):
             return None
-        middle = high - 1  # the guess is usually right, so the number just below it is tried first
+        middle = high - 1  # the guess is usually the answer: if one node less is too few, that is proved
         while high - low > 1:
             low, high = (low, middle) if self._enough(moment, pool, middle) else (middle, high)
             middle = (low + high) // 2
@@ -312,8 +312,8 @@ def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
 
 
 def _is_free(pool: GrowingPool, key: str) -> bool:
-    """Returns whether a new node may have any value of the label: the autoscaler chooses it, or it depends on
-    the node's location.
+    """Returns whether a new node may have any value of the label, because the autoscaler chooses the value or
+    because it depends on the node's location (zone, region).
     """
     if key in pool.choices:
         return not pool.choices[key]

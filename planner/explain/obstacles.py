@@ -42,7 +42,7 @@ NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 
 
 FITS = ""
-"""The key of the nodes that take a pod, among the causes in `_Counts`; see `NodeCounts.serving`."""
+"""The key in `_Counts.causes` for nodes that take a pod. `NodeCounts` has these as `serving` instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +226,8 @@ _Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]
 TALLIES: CacheSection[_Request, _Tally] = CacheSection("obstacles", results=lambda tally: tally.size)
 """Caches tallies. Key: the topology's levels, what the pod classes request, the required level, whether nodes
 may be shared with other gangs, and whether the gang needs whole domains. An entry is never stale: within a
-tally, counts depend only on the capacity and eligibility of a domain, which are their key. A tally is used in
-`exclusively`, because it caches the counts of further domains while it is used.
+tally, counts depend only on the capacity and eligibility of a domain, which are their key. One thread at a
+time uses a tally (`PlanCache.exclusively`), because it caches the counts of further domains while it is used.
 """
 
 

@@ -255,7 +255,7 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
 
 
 def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str]) -> Iterator[Change]:
-    """Yields the request with each amount larger than on any node lowered to the largest amount on a node.
+    """Yields the request in which each amount that no node has is lowered to the largest amount on a node.
 
     Yields nothing if no amount is too large, or if some resource is on no node at all.
     """

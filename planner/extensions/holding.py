@@ -176,6 +176,6 @@ def _gpus_in(capacity: DomainCapacity, counts: dict[DomainCapacity, int]) -> int
 
 
 def _gpus(host: DomainCapacity) -> int:
-    """Returns the number of GPUs of a host; GPUs of both claims and the device plugin count once."""
+    """Returns the number of GPUs of a host; GPUs offered by device plugin and for claims count once."""
     free = host.free or {}
     return max(free.get(name, 0) for name in WHOLE_GPUS)

@@ -23,12 +23,12 @@ UNTRIED = 1.0
 
 
 AS_GOOD = 0.9995
-"""The average from which on a leaf is removed from the history, so that it counts as `UNTRIED`."""
+"""A leaf with this average or a higher one is removed from the history, so that it counts as `UNTRIED`."""
 
 
 MOST_LEAVES = 5_000
-"""Maximum number of leaves in the history, which is stored in one object. The best are removed first:
-without them, these leaves count as `UNTRIED`, which is nearly the same."""
+"""Maximum number of leaves in the history, which is stored in one object. Leaves with the highest averages
+are removed first: they then count as `UNTRIED`, which is nearly the same."""
 
 
 History = Mapping[str, float]
@@ -62,7 +62,9 @@ def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
 
 
 def updated(history: History, endings: Iterable[Ended]) -> dict[str, float]:
-    """Returns the history after these gangs, in order, without leaves of an average from `AS_GOOD` up."""
+    """Returns the history with these gangs added, in order; see `AS_GOOD` and `MOST_LEAVES` for the leaves
+    that are removed.
+    """
     scores = dict(history)
     for ending in endings:
         for leaf in ending.leaves:

@@ -3,8 +3,8 @@ on which the most pods fit; and how many pods fit on them. Pure.
 
     leaf of nodes a, b with 8 GPUs each, maxGPUsPerLeaf 12, pods of 4 GPUs: nodes a and b, 3 pods, 16 GPUs
 
-The limit of GPUs (`maxGPUsPerLeaf`) excludes no node, since the gang may use it in part: `Room.gpus` is the
-number that the gang could use without the limit, and the search keeps to the limit if that is more.
+The limit of GPUs (`maxGPUsPerLeaf`) excludes no node, since the gang may use a node in part. `Room.gpus` is
+the number of GPUs that the gang could use without this limit; if it is above, the search checks the limit.
 
 Leaves with equal capacity and equal eligibility of the pods are computed once.
 """
@@ -110,10 +110,10 @@ class Rooms:
         )
 
     def _leaf_room(self, hosts: Sequence[_Host]) -> _LeafRoom:
-        """Returns the values of a leaf with these nodes: takes those on which the most pods fit.
+        """Returns the values of a leaf with these nodes; the usable ones are those on which most pods fit.
 
-        The limit of GPUs bounds the pods by the GPUs of the gang's smallest pod, so several PodSets may not
-        have room for all of them.
+        The limit of GPUs is converted to pods with the fewest GPUs of all PodSets, so `pods` is an upper
+        bound if the PodSets differ in their GPUs.
         """
         rooms = sorted(
             ((*self._pods_and_gpus(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0]
@@ -158,7 +158,7 @@ class Rooms:
 
 
 def _key(pod_set: ResolvedPodSet) -> Hashable:
-    """Returns the fields of a PodSet on which its number of pods depends.
+    """Returns the fields of a PodSet that determine how many of its pods fit on a node.
 
     The eligibility map covers node labels.
     """

@@ -71,8 +71,8 @@ class LeafSets:
         - leaves with more room for pods before others
         - leaves of which more is used before others
 
-        The list contains the seed, because all seeds with the same switches share it. With two hops, as
-        between any other two of these leaves, the seed does not come first for the others.
+        Seeds with the same switches share one sorted list, which contains them too. The distance of a seed to
+        itself, 0 hops, counts as 2, the distance between two such seeds: otherwise each needs its own list.
         """
         hops = self._fabric.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used

@@ -222,7 +222,7 @@ class _Fabric:
         assert plain.best.placement is not None, "the best result has a placement"
         hosts = len(plain.best.placement.pods_by_node)
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)
-        if hosts > 1:  # a gang on one node holds at most this node
+        if hosts > 1:  # a gang on one node holds no whole leaf, so other gangs may be on the leaf
             self._rooms = [room for room in self._rooms if self._may_hold(room)]
         sets = LeafSets(self._fabric, self._gang, self._settings, self._rooms)
         for rooms in islice(sets.from_size(rule), _MAX_TRIES):

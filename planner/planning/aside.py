@@ -41,7 +41,7 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     domain is opened. The same snapshot, gang and number of rivals always have the same answer.
     """
     answers, avoiding = [plan(snapshot, group)], snapshot
-    # A gang that has a reservation keeps its place, and one that holds nothing keeps no other gang away.
+    # A gang with a reservation keeps its place; a gang that will hold nothing is in no other gang's way.
     held = reservation_for(snapshot, group, answers[0]) if rivals and not answers[0].replayed else None
     passed = _passed(group.name, rivals // _sharers(snapshot, held)) if held is not None else 0
     while held is not None and len(answers) <= passed:
@@ -60,8 +60,8 @@ def _passed(gang: str, rivals: int) -> int:
 
 
 def _sharers(snapshot: Snapshot, held: Reservation) -> int:
-    """Returns how many gangs like the one that would hold this fit together on its nodes; 1 if that is not
-    known, or if their pods may exclude each other (anti-affinity, host ports).
+    """Returns how many gangs, each with the usage of `held`, fit on its nodes at the same time; 1 if that is
+    not known, or if their pods may exclude each other (anti-affinity, host ports).
     """
     if held.mode != "nodes" or any(traits.terms for _, traits in held.traits):
         return 1
@@ -88,7 +88,7 @@ def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:
 
 
 def _kind(snapshot: Snapshot, answer: Answer) -> tuple[object, ...]:
-    """Returns the properties in which two places agree if the gang may take either of them."""
+    """Returns the properties of a place that must equal those of the gang's first place (`plan_aside`)."""
     held = sorted(_content(snapshot, answer.topology, domain) for domain in answer.reserves)
     nodes = {assignment.node for assignment in answer.assignments}
     return answer.decision, answer.topology, answer.level, len(nodes), held

@@ -27,12 +27,12 @@ from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 AS_ASKED = "as asked"
-"""The text of the nearest request that is admitted, if this is the request itself."""
+"""The text that names the nearest admitted request if the unchanged request itself is admitted."""
 
 
 _BUDGET = 200_000
 """The budget for each level of `--explain` in units of work, a fifteenth of a plan's budget: every level is
-searched, now and when empty. If the search of a level exceeds it, the note of that level says so.
+searched twice, in the current and in the empty cluster. If the budget ends, the note of the level says so.
 """
 
 

@@ -71,7 +71,8 @@ def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
         scope for request in resolve(snapshot, group).requests for scope in _scopes(snapshot, group, request)
     )
     for scope in islice(sorted(scopes, key=lambda scope: scope.key), MAX_TRIED):
-        # It disturbs the fewest gangs to clear only the nodes with missing GPUs; but memory may be short too.
+        # Only the nodes on which GPUs must become free, which disturbs the fewest gangs; then all nodes of
+        # the domain, because the other nodes may lack memory.
         for nodes in filter(None, (scope.to_clear, scope.nodes)):
             reservation = _reservation_once_ended(snapshot, group, nodes)
             if reservation is not None:

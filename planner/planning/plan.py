@@ -29,7 +29,8 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
     Raises `DeadlinePassed` if the caller has set a deadline (`planner.model.deadline`) and it passes.
     """
-    poll("search")  # an object may have thousands of small gangs, whose searches are too short to poll
+    # An object may have thousands of small gangs, whose searches end before they check the deadline.
+    poll("search")
     held = snapshot.holding(group.name)
     if held is not None:
         again = replay(snapshot, group, held)

@@ -38,8 +38,8 @@ NUMA_WORDS = ("numa", "numa-node")
 
 
 _MAX_GPUS = 4096
-"""The largest number of GPUs for which NVLink domains are excluded: the exclusion lists every smaller size.
-No host has as many GPUs.
+"""Maximum number of GPUs in the exclusion of small NVLink domains, which lists every smaller size as a label
+value. No host has as many GPUs.
 """
 
 
@@ -49,8 +49,10 @@ def inside_host(level: str) -> bool:
 
 
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
-    """Returns how many GPUs one domain must have for the pods that must share it with a pod of this PodSet; 0
-    if no constraint names a level in `words`.
+    """Returns how many GPUs one domain inside a host must have for all pods that must share it with a pod of
+    this PodSet; 0 if there are none.
+
+    `words`: the names of the level of such domains, as requests state it.
     """
 
     constraint, gang = pod_set.constraint, group.constraint
@@ -148,7 +150,7 @@ def level_key(topology: Topology, level: str) -> str:
 
 
 def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Returns every level that the request names, as pairs of the field, for messages, and the level."""
+    """Returns every level that the request names, each as a pair: the field, for messages; the level."""
     levels = [(field, value) for field, key, value in group.origins if key != "topology" and value]
     origin_values = {value for _, value in levels}
     for place, constraint in constraints(group):
@@ -165,7 +167,7 @@ def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
 
 
 def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Returns every topology that the request names, as pairs of the field, for messages, and the name."""
+    """Returns every topology that the request names, each as a pair: the field, for messages; the name."""
     topologies = [(field, value) for field, key, value in group.origins if key == "topology" and value]
     origin_values = {value for _, value in topologies}
     topologies += [

@@ -47,12 +47,11 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
 
 def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> tuple[Topology, ...]:
-    """Returns the topologies in which a gang of this scheduler may be planned: all that the scheduler reads,
-    and each other one with nodes that are in none of these; all if the scheduler reads none of them.
+    """Returns the topologies that the gang's scheduler reads; all topologies if it reads none of them.
 
-    If the gang is planned in a topology that its scheduler does not read, it is pinned to domains that the
-    scheduler cannot name. The additional nodes are kept because the scheduler places pods without levels on
-    them.
+    A gang that is planned in another topology is pinned to domains that its scheduler cannot name. Another
+    topology is nevertheless returned too if some of its nodes are in no topology that the scheduler reads:
+    the scheduler places pods without levels on such nodes.
     """
     own = [topology for topology in topologies if topology.source == group.follows]
     if not own or len(own) == len(topologies):

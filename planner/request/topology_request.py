@@ -282,7 +282,7 @@ def _anti_affinity(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
 
 
 def _without_zero_requests(shape: ResolvedShape) -> ResolvedShape:
-    """Returns the shape without resources whose amount is zero; a shape without any gets 1 of `pods`."""
+    """Returns the shape without resources whose amount is 0; if none is left, with 1 of `pods`."""
     if all(shape.requests.values()) and shape.requests:
         return shape
     return replace(shape, requests={name: n for name, n in shape.requests.items() if n} or {"pods": 1})

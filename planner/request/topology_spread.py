@@ -86,8 +86,8 @@ def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadSt
     """Returns the states with an additional one. A constraint of several PodSets becomes a single state if it
     covers the same nodes for all of them.
 
-    With `nodeAffinityPolicy: Honor` and different node selectors it does not: kube-scheduler then counts the
-    gang's own pods on other nodes for each PodSet.
+    With `nodeAffinityPolicy: Honor` and different node selectors, each PodSet keeps its own state: for each,
+    kube-scheduler then counts the gang's pods on other nodes.
     """
     for index, former in enumerate(states):
         if former.is_same_constraint(state):

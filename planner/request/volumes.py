@@ -139,8 +139,8 @@ def _reaches(
 
 
 def _ordinals(group: PodGroup, pod_set: ResolvedPodSet, use: VolumeUse) -> Iterable[int]:
-    """Returns the ordinals of a StatefulSet's pods: those of all pods, or for a gang of a single pod the one
-    at the end of its name.
+    """Returns the ordinals of the StatefulSet's pods in the gang: of all pods; for a gang of a single pod,
+    the first ordinal plus the number at the end of the gang's name.
     """
     last = group.name.rpartition("/")[2]
     if group.name.count("/") > 2 and last.isdecimal() and pod_set.count == 1:

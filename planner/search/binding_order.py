@@ -66,7 +66,7 @@ class BindingOrderCheck:
     def ends(self) -> bool:
         """Reports whether an order in which all pods can be bound was found within the limit."""
         order = self._order()
-        # For each pod bound so far, and for the next one: the seats to try, and the position of the next.
+        # For each pod bound so far, and for the next pod: the seats to try, and the index of the next seat.
         trail: list[tuple[list[int], int]] = [(order, 0)]
         placed: list[int] = []
         while any(self._left):
@@ -136,6 +136,7 @@ class _RuleCounts:
             if node in rule.values:
                 value = rule.values[node]
                 self._counts[value] = self._counts.get(value, 0) + rule.nodes.get(node, 0)
+        # How many domains have each count: finds the lowest count without reading every domain.
         self._levels = Counter(self._counts.values())
 
     def skew(self, seat: Seat) -> int:

@@ -6,8 +6,8 @@
 A `CountCap` (keepers, counted, maximum) is a rule for a domain: if it has a pod of the classes `keepers`, it
 has at most `maximum` pods of the classes `counted` in total; a negative maximum allows no pod of the keepers.
 For pods with anti-affinity over a label, keepers and counted are their class and the maximum is 1; for pods
-under a spread constraint, the maximum is the number of pods that the skew allows. A class that is counted
-several times weighs as much in each pod: `gpu_cap` limits the GPUs of pods with different numbers of GPUs.
+under a spread constraint, the maximum is the number of pods that the skew allows. If `counted` lists a class
+n times, each of its pods counts as n: `gpu_cap` uses this for pods with different numbers of GPUs.
 """
 
 from __future__ import annotations

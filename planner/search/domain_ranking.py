@@ -50,7 +50,8 @@ class DomainRanking:
 
     def __init__(self, packing: DomainPacking, pod_classes: tuple[PodClass, ...], required: int) -> None:
         self.packing, self._pod_classes = packing, pod_classes
-        # Levels at which a domain without a name may not be used, because some pods must be together there.
+        # Levels at which some pods must be in one domain: it must have a name. A domain without a name
+        # consists of the nodes that lack the label of the level.
         together = {
             required,
             *(pod_class.required for pod_class in pod_classes),
@@ -90,7 +91,7 @@ class DomainRanking:
         `clear`: only domains of the level that no other gang uses or holds.
         """
         key = (capacity, match, level, clear)
-        if key in self._bests:  # first: after an event most domains are as they were
+        if key in self._bests:  # before all checks: after a change in the cluster most domains are unchanged
             return self._bests[key]
         if not capacity.is_chunk and (
             not self._may(capacity, level, clear=clear) or self._breaks_anti_affinity(capacity)
@@ -160,7 +161,10 @@ class DomainRanking:
         return self._nearests[key]
 
     def _max_pods_inside(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> int:
-        """Returns an upper bound of the pods that one domain of the level inside this domain holds."""
+        """Returns an upper bound of the pods that one domain of the level inside this domain holds.
+
+        The bound is a `Measure`, which begins with the number of pods of each class.
+        """
         return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
 
     def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
@@ -178,8 +182,10 @@ class DomainRanking:
         return capacity.has_name and capacity.level in self._apart
 
     def _exceeds(self, caps: Iterable[CountCap]) -> bool:
-        """Reports whether the whole gang in a domain would exceed one of the domain's caps. The packing asks
-        this only for a part of the gang: its bound of a whole domain looks at each pod class alone.
+        """Reports whether the whole gang in a domain would exceed one of the domain's caps.
+
+        The packing applies caps on several classes only to the domains inside this one, which hold parts of
+        the gang. For this domain it has only an upper bound, which looks at each pod class alone.
         """
         counts = [pod_class.count for pod_class in self._pod_classes]
         return any(

@@ -9,9 +9,10 @@ several domains, so the first level with a domain for all pods contains the opti
 
 In reserve mode `domain` no other gang may use a domain that the gang will hold. A gang whose placement spans
 several domains of the reservable level (the coarsest that is held whole) holds each of them, so it may use
-only hosts in those that no other gang uses. If the budget ends, the search
-runs again as a beam search, which keeps only a few sums (numbers of pods for some of a domain's children) at
-each step: its placement is valid but not proved best.
+only hosts in domains of that level that no other gang uses.
+
+If the budget ends, the search runs again as a beam search, which keeps only a few sums (numbers of pods for
+some of a domain's children) at each step: its placement is valid but not proved best.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class LevelSearch:
         weights = self.space.weights(pod_classes)
         rankings: dict[Exclusivity, DomainRanking] = {}
         for level in range(self.space.tree.topology.host_index, required - 1, -1):
-            if level in self.space.extra and level != required:  # no gang is placed at the level of a label
+            if level in self.space.extra and level != required:  # a label of a rule, no level of the topology
                 continue
             use = self._use(level)
             if use not in rankings:

@@ -128,7 +128,7 @@ def _searched(
 def _in_tree(
     tree: TopologyTree, request: TopologyRequest, result: LevelSearchResult, *, complete: bool
 ) -> SearchResult:
-    """Returns the result of a relaxation as the result in the topology.
+    """Returns the level-search result of one relaxation as the `SearchResult` of the tree.
 
     `complete`: whether all earlier relaxations were searched completely; if not, the placement is not proved
     best.

@@ -4,8 +4,9 @@
     capacity      root ─ r1 ─ 8, 3 GPUs     what is free in them now; in the empty cluster: 8, 8
 
 If `occupied`, the cluster is as it is now; otherwise it is empty: no bound pods, no reservations, no cordons,
-and every node ready. The cost weights depend on capacities and never on the gang's selectors, so a gang that
-is planned again with its own node affinity gets the same plan.
+and every node ready. The cost weights depend on capacities in the empty cluster and on preferred node
+affinity, never on selectors or required node affinity. A gang that is planned again with the node affinity
+that pins it to its plan therefore has the same weights.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class SearchSpace:
 
     `capacity`: the capacity of the tree's root. `extra`: levels that exist only for rules over labels, in a
     refined tree (`rules.label_levels`); their domains cost nothing, and no gang is placed at them. `plain`:
-    the tree without these levels; None if it has none. `caps`: maximum numbers of pods in domains.
+    the tree without these levels; None if there are none. `caps`: maximum numbers of pods in domains.
     `gpu_limit`: the maximum number of GPUs of the gang in a domain.
     """
 
@@ -65,7 +66,7 @@ class SearchSpace:
             if not pod_class.is_split
             for weight, _ in pod_class.shape.preferences
         )
-        # A part of a GPU may have to open a new GPU, which counts as a penalty of 1.
+        # A pod with a part of a GPU may need a GPU that is not shared yet, which counts as a penalty of 1.
         worst_penalty += sum(
             1 for pod_class in pod_classes if not pod_class.is_split and share_in(pod_class.shape.requests)
         )

@@ -5,9 +5,10 @@
 - `configuration`: what an administrator configures for a namespace, and the ConfigMap that states it
 - `modes`: the mode of a namespace, and what each mode does with a decision
 - `evaluation`: `Evaluation`, the values that a decision computes from its inputs, by name
-- `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
-- `updates`: which pod templates policies and plan may change, and what a second `kubectl apply` keeps
-- `own_keys`: removes from pod templates the keys of a plan that nobody made
+- `plan_step`: the plan of the object's gangs, made once, and repeated after policies have written it
+- `updates`: which pod templates policies and plan may change in an update, and what a second `kubectl apply`
+  keeps
+- `own_keys`: removes from pod templates the keys of a plan that admission did not write
 - `size`: the largest object that is read; `bounds`: the largest request that is planned; `too_long`: the
   answer when a decision takes too long
 - `used_topology`: warns when a Topology that gangs use is changed or deleted

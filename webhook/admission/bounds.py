@@ -16,8 +16,8 @@ from planner.model.podgroup import PodGroup
 from webhook.workloads import Workload
 
 MOST_POD_SETS = 512
-"""Maximum number of PodSets of one gang. Each may be a pod class of the search, and each policy runs on its
-template."""
+"""Maximum number of PodSets of one gang, because each policy runs on each PodSet's template, and the search
+handles PodSets with different pods separately."""
 
 MOST_REQUIREMENTS = 1_000
 """Maximum number of requirements in the node affinity of one template, over all terms. To name the
@@ -26,8 +26,8 @@ requirement that excludes the nodes, a refusal tries to leave out each of them, 
 
 MOST_CONSTRAINED = 5_000
 """Maximum of pods × (spread constraints + pod affinity terms) of one gang, because the search counts each
-placed pod in the domains of each constraint. With one constraint, 5,000 is the number of nodes that
-Kubernetes supports.
+placed pod in the domains of each constraint. 5,000 is the number of nodes that Kubernetes supports: one pod
+with one constraint on each node is allowed.
 """
 
 MOST_CLAIMS = 64
@@ -36,7 +36,8 @@ MOST_CLAIMS = 64
 
 def check_bounds(workload: Workload) -> None:
     """Raises `InputError`, which names the bound and the number, for a workload above a bound."""
-    # The replicas of one object share their PodSets, and there may be thousands of them.
+    # Gangs with the same tuple of PodSets are checked once: the replicas of an object, which may be
+    # thousands, share theirs.
     for group in {id(group.pod_sets): group for group in workload.gangs}.values():
         for problem in _problems(group):
             raise InputError(problem, Where(object=workload.name))

@@ -40,9 +40,10 @@ class RequestContext:
         environment: Environment,
     ) -> RequestContext:
         """Returns the context of a request: with its Namespace object, the settings of its namespace, and the
-        snapshot with what these settings state.
+        snapshot with what these settings state about the cluster.
 
-        An environment without parameters in force gets them from the policies first.
+        If the environment has no `parameters` yet, they are read first, from the policies' files and the
+        ConfigMap.
         """
         if environment.parameters is None:
             environment = environment.beside(policies)
@@ -58,5 +59,5 @@ class RequestContext:
         )
 
     def as_created(self) -> RequestContext:
-        """Returns the same context, with an update's object as if it were being created."""
+        """Returns the context of a request that creates the object of this update."""
         return replace(self, request=replace(self.request, operation="CREATE", old_object=None))

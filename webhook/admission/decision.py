@@ -89,6 +89,7 @@ def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
     is_judged = phase == "mutate" or request.operation == "DELETE"
     blank = Decision(Response(True), revision=policies.revision)
     decision = _decide(context, phase) if is_judged and force.mode != "off" else blank
+    # In every mode: the object may have been reserved when the namespace was in mode `enforce`.
     released = releasing(request, snapshot) if phase == "validate" else ()
     return in_mode(force, replace(decision, object=request.object, steps=released))
 
@@ -131,9 +132,11 @@ def _in_time(context: RequestContext, phase: Phase) -> Decision:
 
 
 def _had_error(context: RequestContext, error: InputError) -> bool:
-    """Returns whether an update leaves the spec of an object as it is, which has had this error before.
+    """Returns whether the request is an update that leaves the spec unchanged, and the old object has the
+    same error.
 
-    Otherwise no finalizer could be removed from an object that was stored unchecked, and it would never end.
+    Such an update is allowed: otherwise nobody could remove the finalizers of an object that was stored
+    unchecked, and its deletion would never end.
     """
     old, obj = context.request.old_object, context.request.object or {}
     if old is None or not equal(obj.get("spec"), old.get("spec")):
@@ -159,7 +162,7 @@ def _mutate(context: RequestContext, obj: Json) -> Decision:
 
 
 def _result_as_created(context: RequestContext, obj: Json) -> Json | None:
-    """Returns the object as its creation would leave it; None if its creation would be refused."""
+    """Returns the object as admission would change it if it were created now; None if it would be refused."""
     try:
         decision = _admit(context, Evaluation(context, obj), obj)
     except InputError:
@@ -185,7 +188,8 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
 
 
 def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Json) -> Mutated:
-    """Returns the result of the mutating policies. Those that use the plan run last, after it was made."""
+    """Returns the result of the mutating policies. Policies that read the plan run after the others, when it
+    has been made."""
     if evaluation.original.skip:
         return Mutated(obj)
     free = evaluation.without_former_place(obj)

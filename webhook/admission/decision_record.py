@@ -85,7 +85,7 @@ class Decision:
 
     @property
     def in_enforce(self) -> Response:
-        """The response in mode `enforce`, whatever the mode is."""
+        """The response that mode `enforce` gives, even if the namespace has another mode."""
         return self.enforced or self.response
 
     @property

@@ -73,13 +73,13 @@ class Environment:
     `namespaces`: Namespace objects by name. `params`: returns parameter objects of a kind. `access`: returns
     the permissions of a user. `podgroups`: PodGroup and Workload objects, to which pods refer, by namespace
     and name. `members`: pods of such groups that are applied together and not stored yet. `sharing`: by the
-    name of an object, all members of its gang, if they are known beforehand. `waiting`: returns the queue, in
-    order. `skips`: returns whether an owner NAMESPACE/KIND/NAME, or one above it, opts out of planning.
-    `fenced`: reserved domains are tainted. `settings`: returns the settings of a namespace. `configured`: the
-    cluster's ConfigMap `bayplan-parameters`. `parameters`: the parameters in force; None until
-    `with_parameters`. `rivals`: about how many calls reserve places at the same time. `late`: returns whether
-    the deadline has passed; all long work calls it. `now`: seconds since the epoch, for the order of the
-    queue; if infinite, a new gang is last.
+    name of an object, all members of its gang, if they are applied together (`bayplan mutate` reads whole
+    files). `waiting`: returns the queue, in order. `skips`: returns whether an owner NAMESPACE/KIND/NAME, or
+    one above it, opts out of planning. `fenced`: reserved domains are tainted. `settings`: returns the
+    settings of a namespace. `configured`: the cluster's ConfigMap `bayplan-parameters`. `parameters`: the
+    parameters in force; None until `with_parameters`. `rivals`: about how many calls reserve places at the
+    same time. `late`: returns whether the deadline has passed; all long work calls it. `now`: seconds since
+    the epoch, for the order of the queue; if infinite, a new gang is last.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -188,9 +188,10 @@ def own_parameters(objects: Iterable[Json], namespace: str = NAMESPACE) -> Json 
 
 @dataclass(frozen=True, slots=True)
 class _RequestParams:
-    """Parameter objects of two sources: of two objects with the same name, that of `first` counts.
+    """Parameter objects of two sources. If both have an object with the same name, that of `first` counts.
 
-    `own`: the ConfigMap `bayplan-parameters` in force for the request; ones in the sources are ignored.
+    `own`: the ConfigMap `bayplan-parameters` in force for the request; objects of this name in the sources
+    are ignored.
     """
 
     own: Json | None

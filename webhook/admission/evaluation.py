@@ -1,7 +1,8 @@
 """Computes the values that a decision needs: the workload, the plan, and the CEL variables.
 
-A policy sees the object as the policies before it changed it, and the values are computed from that object.
-They are computed on first use, except for the plan: `make_plan` is an explicit step of the decision.
+A policy sees the object with the changes of the policies that ran before it, and the values are computed from
+this object. They are computed on first use, except for the plan: `make_plan` is an explicit step of the
+decision.
 """
 
 from __future__ import annotations
@@ -120,13 +121,16 @@ class Evaluation:
             self._read = (obj, with_claims(self._snapshot, workload))
         if self._read[1].name in self._context.environment.sharing:
             return self._read[1]
-        # Uses the snapshot from before the plan: with the plan, the gang already has a seat for the pod.
+        # Uses the snapshot without the plan's tentative reservation, in which the gang already has a seat for
+        # this pod.
         return with_gang_seat(self._context.snapshot, self._read[1], obj)
 
     def _with_members(self, workload: Workload) -> Workload:
-        """Returns the workload with its whole gang, if all members of the gang are known beforehand.
+        """Returns the workload with its whole gang, if all members are applied together
+        (`Environment.sharing`).
 
-        The other members have no affinity that policies write, so that each member gets the same gang.
+        All members are taken as the policies change them without a cluster, that is, without the affinity of
+        a place, so that each member gets the same gang.
         """
         gang_members = self._context.environment.sharing.get(workload.name, ())
         if workload.share is None or not workload.gangs or not gang_members:

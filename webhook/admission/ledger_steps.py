@@ -53,10 +53,10 @@ def reservation_identity(held: Reservation) -> tuple[object, ...]:
 def reserving(
     request: AdmissionRequest, plan: WorkloadPlan | None, before: Iterable[Reservation]
 ) -> tuple[LedgerStep, ...]:
-    """Returns the steps that reserve what the plan adds to the reservations `before`; for replayed gangs
-    none.
+    """Returns the steps that make the plan's reservations; none for reservations that `before` contains.
 
-    On an update, they have the object's UID, by which the ledger knows who may change a place.
+    On an update, the steps have the object's UID, because the ledger compares it with the owner of a claimed
+    reservation before its place is changed.
     """
     if plan is None:
         return ()
@@ -72,8 +72,9 @@ def reserving(
 def sealed(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
     """Returns the claimed reservations, which no other call can withdraw.
 
-    A hold may be that of another call, which withdraws it on a conflict. A mutating call therefore reserves
-    what it finds as a hold again; the ledger writes nothing if the hold is valid.
+    Another call may have made a hold, and withdraws it if it meets a conflict. The mutating call therefore
+    reserves again each place for which it finds only a hold; the ledger writes nothing if that hold is still
+    valid.
     """
     return tuple(held for held in reservations if held.state == "claimed")
 

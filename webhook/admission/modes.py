@@ -40,7 +40,8 @@ MAX_ANNOTATION = 1024
 
 @dataclass(frozen=True, slots=True)
 class ModeInForce:
-    """The mode of a request's namespace. `warning`: text for what is wrong with its label, "" for nothing."""
+    """The mode of a request's namespace. `warning`: text that says what is wrong with its mode label, "" for
+    a valid or missing label."""
 
     mode: Mode
     warning: str = ""

@@ -1,9 +1,9 @@
 """The planning step of a decision: plans the gangs of one object, and again after policies changed the
 object.
 
-The first plan stays in the snapshot as a tentative reservation, which is not written to the ledger. Planning
-the same gangs again replays it: their templates are pinned to the place then, and no other gang of the
-request may take it.
+The first plan stays in the snapshot as a tentative reservation, which is not written to the ledger. If the
+same gangs are planned again, the first plan is repeated (*replayed*): policies have pinned the templates to
+this place, and no other gang of the request may take it.
 """
 
 from __future__ import annotations
@@ -74,11 +74,13 @@ class PlanStep:
             )
             if replayed is not None and gated_by_kueue:
                 return at_kueues_gate(replayed)
+            # A pod whose gang has no plan is not planned: by itself it could get a place away from its gang.
             if replayed is not None or is_of_gang(obj, namespace) or _was_let_in(obj):
                 return replayed
         grown = self._grown(self.snapshot, workload)
         remaining = self.snapshot
-        if grows(remaining, grown):  # planned without what it holds: its seats are part of the grown gang
+        # A growing gang is planned without its reservation, because the grown gang contains its held seats.
+        if grows(remaining, grown):
             remaining = remaining.ended(grown.gangs[0].name)
         rules = queue_rules(self._settings, self._now)
         plan = plan_in_turn(remaining, grown, self._waiting, self._rivals, self._limits, rules)
@@ -135,8 +137,9 @@ class PlanStep:
     def _as_first_answered(self, gang_plan: GangPlan) -> GangPlan:
         """Returns the plan of a gang with the first answer that it got in this request, if still true.
 
-        A later answer would mislead: it calls a replayed place "already reserved", and tells a replica
-        without a place that the places of the other replicas, to which the template is pinned then, are full.
+        A later answer would mislead: it calls a replayed place "already reserved". For a replica without a
+        place, it says that the places of the other replicas are full, because policies have pinned the common
+        template to these places.
         """
         group, answer = gang_plan.group, gang_plan.answer
         first = self._first.setdefault(group.name, _FirstAnswer(answer, group))

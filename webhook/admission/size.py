@@ -64,7 +64,7 @@ def _problem(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> str:
     if obj is None or (request.kind.group, request.kind.kind) not in KINDS:
         return ""
     root = {name: part for name in ("metadata", "spec") if isinstance(part := obj.get(name), dict)}
-    if "metadata" in root:  # managedFields is not read, and a list of 1,000 entries is a map of 1,001 there
+    if "metadata" in root:  # managedFields is not read; for a list of 1,000 entries it has 1,001
         root["metadata"] = {key: part for key, part in root["metadata"].items() if key != "managedFields"}
     return next(_problems(root), "")
 

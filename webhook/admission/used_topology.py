@@ -28,8 +28,9 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """What a request removes: the whole Topology (`levels` is empty), or these levels of it. `words`: text
-    that names what is removed. `kueues`: it is a Topology of Kueue, which LocalQueues use.
+    """What a request removes: the whole Topology (`levels` is empty), or these `levels` of it. `words`: text
+    that names what is removed. `kueues`: whether it is Kueue's kind of Topology, which LocalQueues use by
+    their flavors.
     """
 
     topology: str

@@ -14,7 +14,7 @@ Modules:
 - `certificates`: CA and serving certificate, shared by all replicas
 - `installed`: reads the settings of the installation from its Deployment
 - `runtime`: everything that one replica keeps open
-- `doctor`: the checks of `bayplan doctor`; `scheduling`: those of other schedulers; `versions`: of versions
+- `doctor`: the checks of `bayplan doctor`; `scheduling` and `versions`: parts of them
 - `running`, `standing`: read a cluster for a command: its workloads; which gangs hold a place or wait
 - `cluster_objects`: adds the objects that create pods or describe nodes to `standing`
 - `moving`: carries out the moves of a defragmentation; `node_marks`: the nodes that are cordoned for it

@@ -99,7 +99,9 @@ class SecretCertificates:
         self._serving = _Serving(issue(new_authority(clock()), names, clock()), client_ca)
         self._published = ""
         self._published_at = 0.0
-        """The bundle that every configuration has, "" if they differ; since when, in monotonic seconds."""
+        """`_published`: the bundle in every configuration, "" if they differ; `_published_at`: since when,
+        in monotonic seconds.
+        """
         self._ready = False
         self.problem = ""
         """The current problem, "" if there is none; the last valid certificate stays in use."""
@@ -358,5 +360,5 @@ class _Serving:
             path.write_bytes(content)
 
     def _report(self, message: str) -> None:
-        """Logs a failed reload; it would be an internal error, as pairs from the Secret were validated."""
+        """Logs a failed reload. That would be a bug, because pairs are validated when they are read."""
         log.debug("%s", message)

@@ -253,7 +253,7 @@ class ReportWriter(Generic[AnyNews]):
         for attempt in range(TRIES):
             try:
                 before = await self.api.find(path)
-                if before is None:  # deleted, perhaps with its namespace: the sweep ends for it
+                if before is None:  # deleted, perhaps with its namespace: nothing to sweep
                     self._objects.pop(namespace, None)
                 after = self.form.merge(before, namespace, news)
                 if after is None:

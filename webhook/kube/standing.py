@@ -215,7 +215,7 @@ class Lookout:
         picture = runtime.snapshot()
         assert picture is not None, "all was read, or is done without"
         in_force = runtime.environment().beside(PolicySet())
-        runtime.queue.in_force = lambda: in_force.settings  # as a server does: the rules read it there
+        runtime.queue.in_force = lambda: in_force.settings  # read by `reconcile`; a server sets it too
         world = world_of(picture, runtime.ledger.watched(now), runtime.queue, now, observed=in_force.observed)
         gangs = await asyncio.to_thread(standings, world)
         return ClusterStanding(world.snapshot, gangs, await self._leader(), self.unread, now)

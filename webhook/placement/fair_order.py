@@ -5,7 +5,7 @@
 
 The share of a gang is what its namespace would have with the gang, and with the namespace's own gangs before
 it, of the GPUs that the gang's pods may use: 64/96 for train, 9/96 for serve. The gang counts as applied
-later, by its share times `fair_seconds`. With a day, train counts from 9:00 + 16 h, and serve from
+later, by its share times `fair_seconds`. If that is a day, train counts from 9:00 + 16 h, and serve from
 12:00 + 2:15 h, so serve goes first. Three rules follow:
 
 - Of two gangs that are applied at the same time, the first is the one whose namespace would have less,
@@ -14,8 +14,8 @@ later, by its share times `fair_seconds`. With a day, train counts from 9:00 + 1
 - Of two gangs of one namespace that may use the same nodes, the older is first, whatever its size. A
   namespace gains nothing from many gangs.
 - No gang waits without limit. No gang that is applied `fair_seconds` later goes before a gang with a share of
-  at most 1; for a share of s above 1, that is s times `fair_seconds`. The order of two gangs does not depend
-  on the current time.
+  at most 1. For a gang with a share s above 1, this holds for gangs that are applied s times `fair_seconds`
+  later. The order of two gangs does not depend on the current time.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def in_order(
     classes = snapshot.base.priorities
     ranked = [(priority_of(classes, gang.group), gang) for gang in waiting]
     ranked.sort(key=lambda pair: (-pair[0], pair[1].created, pair[1].group.name))
+    # GPUs of the gangs so far, by namespace and by the kinds of nodes that the gangs may use
     before: Counter[tuple[str, Kinds]] = Counter()
     held: dict[Kinds, Mapping[str, int]] = {}
     places = []

@@ -1,9 +1,10 @@
 """Combines the stored objects of one gang, for the controller, with the seats that the gang holds. Pure.
 
-What the controller plans or restores, if the gang
-holds nothing                        the gang of all known members, with room for unknown ones
-holds a place                        its seats; each member has those that a plan wrote onto it
-has a later member, which waits      for this member, free seats that were kept, or additional seats
+What the controller plans or restores:
+
+the gang holds nothing               the gang of all known members, with room for unknown ones
+the gang holds a place               its seats; each member has the seats that a plan wrote onto it
+a further member waits for a place   free seats of the gang for this member, or additional seats
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class GangMember:
     """A stored object that is a member of a gang.
 
     `uid`: the object's UID. `workload`: the object as it was read, with its share of the gang. `stamps`: the
-    seats that plans wrote onto its templates. `ids`: the ids of reservations in its annotations. `waits`: it
-    has no place."""
+    names of the seats that plans wrote onto its templates. `ids`: the ids of reservations in its annotations.
+    `waits`: the object has no place yet."""
 
     uid: str
     workload: Workload
@@ -68,7 +69,7 @@ def together(members: Sequence[GangMember]) -> Workload:
         if member.stamps.get(own.name)
     }
     names = {pod_set.name: stamped.get(pod_set.name, pod_set.name) for pod_set in group.pod_sets}
-    if len(set(names.values())) < len(names):
+    if len(set(names.values())) < len(names):  # equal names would not tell the PodSets apart
         return workload
     group = replace(
         group,
@@ -195,7 +196,8 @@ def _as_held(
 ) -> PodGroup:
     """Returns the gang with the PodSets of its reservation.
 
-    Each has the shape of the member whose seats they are (`shapes`), or that of any member if unknown."""
+    Each PodSet has the shape of the pods that have its seats (`shapes`), or, if they are unknown, that of the
+    first member."""
     stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
     any_of_them = members[0].own[0].shape
 

@@ -29,7 +29,7 @@ class GroupMember:
 def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[GroupMember]:
     """Yields a group member for each of an object's pod specs that names a PodGroup.
 
-    `namespace`: that of an object that states none. Malformed specs are skipped."""
+    `namespace`: used for an object that states no namespace. Malformed specs are skipped."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     namespace = str(metadata.get("namespace") or namespace)

@@ -1,10 +1,10 @@
 """Limits how many GPUs the gangs of one namespace may hold, by its ResourceQuota and the parameters. Pure.
 
 Held GPUs are those that no other gang can get: all GPUs of the nodes in domains that a gang holds whole,
-otherwise the GPUs of its pods. If a gang would exceed the limit by holding whole domains, and its author did
-not ask for that, it holds only what it uses if that is within the limit. Otherwise the gang waits until other
-gangs of its namespace end; it holds nothing, and no place is kept for it. A gang that exceeds the limit alone
-waits until the limit is raised, and its message says so.
+otherwise the GPUs of its pods. If a gang would exceed the limit by holding whole domains, which its author
+did not request, it holds only what it uses, provided that this is within the limit. Otherwise the gang waits
+until other gangs of its namespace end; it holds nothing, and no place is kept for it. A gang that exceeds the
+limit alone waits until the limit is raised, and its message says so.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class PlacementTerms:
         return PlacementTerms(tuple(dict.fromkeys((*self.terms, *other.terms))), self.hosts | other.hosts)
 
     def without(self, term: Term) -> Term:
-        """Returns a term without the requirements that a plan added to it: those of a domain's whole path,
-        and those that select only these hosts."""
+        """Returns a term without the requirements that a plan added to it: all requirements of a domain's
+        path, and requirements that select only these hosts."""
         path = next((path for path in self.terms if all(requirement in term for requirement in path)), ())
         return tuple(
             requirement for requirement in term if requirement not in path and not self._names(requirement)

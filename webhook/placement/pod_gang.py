@@ -125,9 +125,9 @@ def is_of_gang(pod: Mapping[str, Any], namespace: str) -> bool:
     """Returns whether a pod starts together with the other pods of its controller, because the controller's
     kind is planned as a whole.
 
-    The answer does not depend on the controller's current state. A Job's pod does so if it has a completion
-    index or belongs to a replica of a larger object. Admission removes the keys that would say so from the
-    template of a Job that is not Indexed (`own_keys`)."""
+    The answer does not depend on the controller's current state. A Job's pod starts together with the others
+    if it has a completion index or belongs to a replica of a larger object. Admission removes the keys that
+    would say so from the template of a Job that is not Indexed (`own_keys`)."""
     row = controller_row(pod)
     if row is None or not (row.holds and row.makes_pods):
         return False
@@ -161,11 +161,11 @@ def replay_for_pod(
 ) -> WorkloadPlan | None:
     """Returns the plan that a pod's gang already has; None if the pod is to be planned by itself.
 
-    The plan repeats the gang's reservations (`held_for`), or is a queued one, with which the pod waits at the
-    gate. Three kinds of pods wait: those of a replica that holds nothing yet while its object was admitted
-    for other replicas, those whose template says that the gang was `queued`, and those of a gang whose name
-    `waiting` returns. `waiting` is called only if nothing else decides, because it reads all workloads.
-    `own`: the pod as a gang of its own."""
+    The plan repeats the gang's reservations (`held_for`), or is a plan with the decision `queued`, which
+    makes the pod wait at the gate. Three kinds of pods wait: those of a replica that holds nothing yet while
+    its object was admitted for other replicas, those whose template says that the gang was `queued`, and
+    those of a gang whose name `waiting` returns. `waiting` is called only if nothing else decides, because it
+    reads all workloads. `own`: the pod as a gang of its own."""
     held, is_held = held_for(snapshot, pod, namespace)
     if held and not has_stamped_template(pod) and any(_is_other_group(r, own) for r in held):
         return None

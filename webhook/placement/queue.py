@@ -67,15 +67,15 @@ def plan_queue(
     """Returns the results of planning these gangs in this order, and the snapshot after the last.
 
     A gang can use neither the places of the gangs admitted before it nor the place that is kept for the first
-    gang without one. Small gangs therefore never delay that gang, however many arrive. No place is kept that
-    exceeds what the gang's namespace may hold."""
+    gang without one. Small gangs therefore never delay that gang, however many arrive. No place is kept for a
+    gang whose namespace may not hold it."""
 
     def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
         answer = plan(around, group)
         return answer, reservation_for(around, group, answer) if answer.decision == "admitted" else None
 
     turns = []
-    guarded = False
+    guarded = False  # a place is kept for a gang of the queue already
     for group in groups:
         answer, reservation = place(snapshot, group)
         bounds = limits(namespace_of(group.name))
@@ -116,7 +116,8 @@ def plan_in_turn(
     """Returns the plan of a workload, with its new gangs planned behind those waiting gangs that go first.
 
     `waiting`: returns the waiting gangs; called only if a gang of the workload needs a new place and there is
-    one. A gang that holds a place keeps it. A gang that fits only without the waiting gangs is queued."""
+    one. A gang that holds a place keeps it. A new gang that has a place only if the waiting gangs are ignored
+    is queued."""
     own = limits(namespace_of(workload.name))
     straight = _until_opened(snapshot, workload, plan_workload(snapshot, workload, rivals, own))
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]

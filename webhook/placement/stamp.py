@@ -80,7 +80,7 @@ def annotate(
             pod_note = "" if says_nothing else note_of(template.pod_set)
             values = {PLACEMENT: pod_note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
             _annotate(pod, values)
-        elif ids and not workload.owner and template.pod_set != MAIN:
+        elif ids and not workload.owner and template.pod_set != MAIN:  # a bare pod records its seats
             _annotate(pod, {POD_SET: template.pod_set})
         _gate(pod, waits and not template.path)
         if (

@@ -49,7 +49,8 @@ def with_stated(workload: Workload, original: Workload) -> Workload:
 
 
 def raised_in(groups: Iterable[PodGroup]) -> StatedAmounts:
-    """Returns the amounts that the author stated for resources of these gangs that policies raised."""
+    """Returns the amounts that the author of these gangs stated, for the resources whose requests policies
+    raised."""
     raised = {
         pod_set.name: tuple(sorted(pod_set.shape.raised.items()))
         for group in groups

@@ -1,7 +1,8 @@
 """Plans a workload: one gang after the other, each on the capacity that the ones before it leave. Pure.
 
 Within one request, the snapshot contains the first plan as a tentative reservation. If policies change the
-object afterwards, the planner replays that plan as long as it still fits, instead of planning again.
+object afterwards, the planner repeats that plan (*replay*) as long as it still fits, instead of planning
+again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class GangPlan:
 
     @property
     def asked(self) -> PodGroup:
-        """The gang as it was when it asked for a place."""
+        """The gang as it was when it got its first answer (`first`)."""
         return self.first or self.group
 
     @property
@@ -200,8 +201,8 @@ def _none_beside(answer: Answer) -> Answer:
 def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
     """Returns the gang with the required node affinity removed from PodSets whose members are all unknown.
 
-    Unknown members are assumed to be like a known one, which may be pinned to its own seat already; its
-    affinity must not apply to them."""
+    Unknown members are assumed to be like a known member. The affinity of that member may pin it to its own
+    seat, so it must not apply to them."""
     present = {own.name for own in workload.share.known_sets} if workload.share is not None else set()
     sets = (
         own if own.name in present else replace(own, shape=replace(own.shape, affinity=()))

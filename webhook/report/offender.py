@@ -76,7 +76,9 @@ _WORD = re.compile(r"[\w./-]*\w")
 _KEYED = ("annotations", "labels", "nodeSelector")
 _NAMED_ITEMS = ("env", "resourceClaims", "matchExpressions", "matchFields")
 _FIELDS = ("schedulerName", "hostNetwork", "dnsPolicy", "workloadRef", "schedulingGroup", "topologyPolicy")
-"""Fields whose names occur in messages."""
+"""`_KEYED`: mappings whose keys are named in messages. `_NAMED_ITEMS`: lists whose items have names.
+`_FIELDS`: fields that are named in messages themselves.
+"""
 
 
 def _names_in(value: Any, path: str) -> Iterator[tuple[int, str, str]]:

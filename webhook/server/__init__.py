@@ -11,7 +11,7 @@
 - `in_flight`: reservations that this replica is about to make; `rivals`: how many other calls plan at the
   same moment
 - `parameters_store`: the current parameters
-- `cluster_source`: where snapshots come from (those of files: `webhook.cli.cluster_files`)
+- `cluster_source`: where snapshots come from (snapshots of files: `webhook.cli.cluster_files`)
 - `disks`: detects full disks
 - `metrics`, `leaf_spine_metrics`, `standing_metrics`: the content of /metrics; `decision_log`: a log line per
   decision

@@ -148,8 +148,8 @@ def _close(handler: web.RequestHandler) -> None:
 class Listener:
     """Accepts connections for an aiohttp server, at most `limit` at once.
 
-    If the limit is reached, a new connection replaces an open one: the oldest that has not finished its
-    handshake, of the client address with most of these; or else the one that is silent for longest
+    If the limit is reached, a new connection replaces an open one: the oldest unfinished handshake of the
+    client address that has most of them; without any, the connection that is silent for longest
     (`Connections.close_longest_silent`). If all are being answered, the new connection is closed.
     """
 

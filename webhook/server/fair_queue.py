@@ -5,8 +5,9 @@ The model is API Priority and Fairness of Kubernetes. A call waits in a *queue* 
 right to be decided. Each *flow* (a user in a namespace) has a *hand*, a few queues that a hash of its name
 selects, and each of its calls waits in the shortest of them (shuffle sharding). So a flow that fills its
 whole hand leaves nearly every other flow a queue with room. The next call is taken from the queue that has
-received the least work so far, measured by the seconds that its calls took (start-time fair queuing). No flow
-gets all seats: the last one stays free for other flows, which then need not wait until a decision has ended.
+received the least work so far, measured by the seconds that its calls took (start-time fair queuing). If
+there are several seats, no flow gets all: the last one stays free for other flows, which then need not wait
+until a decision has ended.
 
 Example with two seats: `a` sends 100 calls of a second each, then `b` one of 10 ms. One call of `a` runs, 99
 wait; the call of `b` takes the other seat at once.
@@ -30,7 +31,7 @@ LENGTH = 50
 deadline.
 """
 ESTIMATE = 0.02
-"""The assumed seconds of a call that has not ended yet: those of an ordinary pod."""
+"""The seconds that a call counts for until it has ended: those of a decision on an ordinary pod."""
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ class FairQueue(Generic[T]):
         self._now = 0.0
 
     def put(self, flow: str, call: T) -> Ticket[T] | None:
-        """Adds a call to the shortest queue of its flow's hand; None if all queues of the hand are full."""
+        """Adds a call to the shortest queue of its flow's hand; returns None if all of them are full."""
         numbers = hand_of(flow, len(self._queues), self._hand)
         number = min(numbers, key=lambda queue: (self._load(queue), numbers.index(queue)))
         queue = self._queues[number]
@@ -82,7 +83,7 @@ class FairQueue(Generic[T]):
         return ticket
 
     def take(self) -> Ticket[T] | None:
-        """Gives a free seat to the next call and returns it; None if no waiting call may have a seat now."""
+        """Gives a free seat to the next call and returns its ticket; None if no waiting call may have one."""
         if self._running.total() >= self._seats:
             return None
         ready = [number for number in range(len(self._queues)) if self._is_ready(number)]

@@ -287,7 +287,7 @@ def _announced(call: web.Request) -> int:
     encoding = call.headers.get("Content-Encoding", "identity")
     if (
         encoding != "identity"
-    ):  # the API server does not compress admission reviews, and a decompression bomb is small
+    ):  # the API server sends none, and a small compressed body may expand beyond any limit
         raise BadCall("expected a body without content encoding", 415)
     size = BODY_LIMIT if call.content_length is None else call.content_length
     if size > BODY_LIMIT:

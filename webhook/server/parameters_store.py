@@ -21,9 +21,9 @@ class ParametersStore:
     """Adds the parameters to the environment of each decision. Thread-safe.
 
     A replica that starts with invalid parameters has no earlier valid ones. It ignores only the invalid
-    parts, so that the values of other keys and namespaces apply. If the ConfigMap is emptied or deleted, the
-    defaults apply. That may be a mistake, although the ConfigMap of the shipped manifests is empty too; so
-    there is a warning as long as it has no keys.
+    parts, so that the values of other keys and namespaces apply. If the ConfigMap loses its last key or is
+    deleted, the defaults apply. That may be a mistake, so there is a warning until it has keys again;
+    but none if this replica has never seen keys, because the ConfigMap of the shipped manifests is empty too.
 
     `current`: the parameters in force; `problems`: what is invalid in the newest ones.
     """

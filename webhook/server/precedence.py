@@ -86,7 +86,7 @@ class Precedence:
         own = _Running(time.thread_time(), self._expected.get(flow, 0.0) < SHORT)
 
         def asked() -> bool:
-            if len(self._running) > 1:  # no check is needed if it runs alone
+            if len(self._running) > 1:  # a decision that runs alone never pauses
                 self._give_way(own, over)
             return over()
 

@@ -1,8 +1,9 @@
 """Estimates how many other calls plan at the same moment and may choose the same places (`plan_aside`).
 
-Two kinds of calls do: those that other threads of this replica decide now, and those of other replicas. The
-reservations in flight of this replica are no rivals, because a decision sees them. Whether other replicas
-choose the same places shows in the ledger: it refuses the later reservation.
+Such calls are those that other threads of this replica decide now, and those of other replicas. The
+reservations in flight of this replica are no rivals, because a decision sees them; but their number shows how
+busy the replicas are. That other replicas choose the same places shows in the ledger, which refuses the later
+reservation.
 
 Each rival may cost a gang one more plan, and each conflict one more decision, which takes about as long as
 ten plans. So the estimate is high after a conflict, and low in a replica that is alone.
@@ -19,9 +20,9 @@ BY_LOSS = 4
 """Rivals that are assumed for each conflict of a call, in addition to the others."""
 
 BY_SEAT = 3
-"""Rivals that are assumed for each other thread. With n rivals in n + 1 equal places, two calls choose the
-same place once in n + 1 times, and skip n / 2 places on average: three are the cheapest number if a decision
-costs ten plans.
+"""The maximum number of rivals that are assumed for each other thread. If a call assumes n rivals, it chooses
+one of n + 1 equal places: it conflicts with another call once in n + 1 times, and makes n / 2 more plans on
+average. If a conflict costs ten plans, the sum 10 / (n + 1) + n / 2 is lowest for three (or four) rivals.
 """
 
 REMEMBERED_SECONDS = 10.0

@@ -146,7 +146,7 @@ class Service:
     """Which of the running decisions continues."""
     again: ThreadPoolExecutor = field(default_factory=_again)
     """The thread for calls that are decided again after a conflict. They do not queue with new calls, which
-    might take their place again.
+    might reserve the place before them again.
     """
     try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
     hold_seconds: InitVar[float] = HOLD_SECONDS
@@ -245,7 +245,7 @@ class Service:
                 await self.steps.carry_out(draft.decision)
                 kept = True
             except Conflict:
-                if draft.decision.unless_held is None:
+                if draft.decision.unless_held is None:  # else the response for this case is already decided
                     raise
                 return replace(draft.decision, response=draft.decision.unless_held, steps=())
             finally:

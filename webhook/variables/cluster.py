@@ -14,7 +14,8 @@
   slices of each profile on one node when empty (`most`) and now (`free`)
 - `gpuShare`: for each product and GPU resource, one GPU's share of its node (`gpu_shares`)
 - `domains`: every domain above the hosts; `gpuNodes`: the kinds of GPU nodes by labels (`cluster_inventory`)
-- `watched`: true if an object that is not listed does not exist; false for files, which may be incomplete
+- `watched`: true if the cluster is watched, so that an object that is not listed does not exist; false for
+  files, which may be incomplete
 - `schedulers`: by schedulerName (Kueue by "kueue"), how it was detected; `queues`: the known queues of each
   system, Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is Bayplan itself), the Topology objects
   that it reads, with their levels (`planner.manifests.schedulers`); `queueTopologies`: by Kueue LocalQueue,
@@ -165,7 +166,7 @@ def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, obj
 
 def _pools(snapshot: Snapshot) -> dict[str, object]:
     """Returns the node pools by name: topologies with a node selector, and the values of KAI's node pool
-    label (`byLabel`). The latter have a topology if all of their nodes belong to only one.
+    label (`byLabel`). The latter have a topology if exactly one topology contains all of their nodes.
     """
     pools: dict[str, object] = {
         t.name: {

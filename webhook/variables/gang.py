@@ -29,14 +29,14 @@ def gang_variable(
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
     """Returns the variable `gang`: the gang of an object, and what it requests. If the object has several
-    gangs (replicas), they are equal, and the first is returned.
+    gangs (replicas), the first is returned; only those of a JobSet with exclusive topology may differ.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet`: the PodSet whose template the
     policy runs on, "" on the workload itself. `labels`, `annotations`: those of the workload, in both cases.
-    `queue`: that of the PodGroup that a pod names. `schedulers`: those that the templates name, without the
-    default one. `constraint` of a PodSet: in addition to that of the gang. `fellows`: further pods of its
-    Kubernetes PodGroups (`members`). `role`: prefill, decode or router, by label or name. `beside`: the
-    places of the other roles of the same service (`webhook.placement.service_roles`).
+    `queue`: that of the PodGroup that a pod names. `schedulers`: the schedulerNames in the templates, without
+    the default scheduler. `constraint` of a PodSet: in addition to that of the gang. `fellows`: pods of other
+    objects in its Kubernetes PodGroups (`members`). `role`: prefill, decode or router, by label or name.
+    `beside`: the places of the other roles of the same service (`webhook.placement.service_roles`).
     """
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.planned_elsewhere)
     return {

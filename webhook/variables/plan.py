@@ -45,10 +45,10 @@ class PlanVariable:
     def of(self, pod_set: str) -> Mapping[str, Any]:
         """Returns `plan` for the PodSet on whose template a policy runs, or for the whole object if "".
 
-        `nodes`: the nodes of the PodSet's pods. `ranks`: the node of each rank of the PodSet (in the object's
-        first gang with its decision), neighbouring ranks close in the topology; empty for the whole object.
-        `gangs`: each gang (for example each replica of a LeaderWorkerSet) with name, decision, level, domain
-        and nodes.
+        `nodes`: the nodes of the PodSet's pods. `ranks`: the node of each rank of the PodSet, neighbouring
+        ranks close in the topology; empty for the whole object. If the object has several gangs, `ranks` is
+        that of the first gang whose decision equals the object's. `gangs`: each gang (for example each
+        replica of a LeaderWorkerSet) with name, decision, level, domain and nodes.
         """
         poll("policies")
         nodes = [list(dict.fromkeys(a.node for a in gang.of(pod_set))) for gang in self._gangs]

@@ -38,8 +38,9 @@ def pod_set_request(
     """Returns a member of a layout as a PodSet for the planner.
 
     `own`: the member's topology keys apply to the whole object or gang (a Pod is its own template), and were
-    read with it. `implied`: labels that its pods will have in addition. `name`: the object's name, from which
-    the names of its claims are derived. Raises `InputError` for a malformed pod spec or key.
+    read for that already, so they are not read here. `implied`: labels that its pods will have in addition.
+    `name`: the object's name, from which the names of its claims are derived. Raises `InputError` for a
+    malformed pod spec or key.
     """
     request = NOTHING_STATED if own else read_request(TEMPLATE, member.metadata, *member.annotated)
     labels = {**implied, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}

@@ -39,9 +39,10 @@ class WorkloadKind:
     """A kind of workload. `resource` is the lower-case plural, as in webhook rules.
 
     `each_pod`: each pod is planned alone unless the object is annotated as a gang. `holds`: applying the
-    object reserves its gangs (False if another object is the gang). `template_immutable`: the API server
-    refuses changes of an existing object's pod template. `suspend`: the field that suspends the object, ()
-    for none. `pods`: where `layout` finds the pods, for the API server.
+    object reserves its gangs (False if other objects, such as the Jobs of a CronJob, are the gangs).
+    `template_immutable`: the API server refuses changes of an existing object's pod template. `suspend`: the
+    field that suspends the object, () for none. `pods`: the places where `layout` finds the pods, for the API
+    server's match conditions.
     """
 
     group: str

@@ -47,7 +47,8 @@ class PodSetTemplate:
 
     @property
     def key(self) -> PodSetKey:
-        """The identity of the PodSet: its name alone may be that of several, if they are of one gang part."""
+        """What identifies the PodSet. Its name alone does not: the PodSets of one part of a gang (for example
+        prefill) have the same name."""
         return self.pod_set, self.count, self.template.path
 
 
@@ -107,7 +108,7 @@ def replicas(obj: Field) -> WorkloadLayout:
 
 
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
-    """Returns the layout of a set that is annotated as a gang: one gang of `size` pods, by default all."""
+    """Returns the layout of pods that are annotated as a gang: one gang of `size` pods, by default all."""
     # The kinds that may be annotated so (Deployment, ReplicaSet, StatefulSet) have a single member.
     members = [replace(member, count=size or member.count) for member in layout.members if member.count]
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
@@ -246,8 +247,9 @@ def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
 
 
 def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
-    """Returns the layout of a RayCluster or RayJob: one head, and for each group that is not suspended
-    minReplicas (else replicas) × hosts. A RayJob on an existing cluster (`clusterSelector`) creates no pods.
+    """Returns the layout of a RayCluster, RayJob or RayService: one head, and for each group that is not
+    suspended minReplicas (else replicas) × hosts. A RayJob on an existing cluster (`clusterSelector`) creates
+    no pods.
 
     `cluster`: the path of the RayClusterSpec below `spec`.
     """

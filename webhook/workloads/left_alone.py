@@ -2,8 +2,8 @@
 Pure.
 
 `70-webhooks.yaml` contains the same rules, so that the API server does not call the webhook for them.
-Placeholders are ignored too: pods of pause containers, with which users keep spare nodes of an autoscaler
-warm. So are pods that Kueue places.
+Placeholders are ignored too: pods of pause containers, with which users make an autoscaler keep spare nodes.
+Pods that Kueue places are ignored as well.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ ON_EACH_NODE = "DaemonSet"
 
 
 def is_left_alone(namespace: str, controller: str) -> bool:
-    """Returns whether an object there, created by a controller of this kind ("" for none), is ignored."""
+    """Returns whether an object in this namespace, whose controller is of this kind ("" for none), is
+    ignored."""
     return namespace in NAMESPACES or controller == ON_EACH_NODE
 
 

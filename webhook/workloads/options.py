@@ -1,4 +1,5 @@
-"""Bayplan's annotations on a workload, and its label on a namespace: the choices of their owner."""
+"""The annotations of Bayplan with which the author of a workload states choices, and its label on a
+namespace."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ class StatedPart:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The owner's choices; None, "" and False if not stated."""
+    """The choices that the annotations of a workload state; None, "" and False if not stated."""
 
     gang: str = ""
     gang_size: int | None = None

@@ -45,7 +45,7 @@ from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
 from webhook.workloads.workload import GangPart, GangShare, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label of objects that Kueue admits: it suspends them at creation."""
+"""The label of objects that Kueue admits: Kueue suspends them at creation."""
 
 
 KAI_QUEUE = "kai.scheduler/queue"
@@ -228,7 +228,7 @@ class _Reader:
         )
         if not source:
             return groups
-        # KAI uses a label of the owner or the pod, then the pod's own class.
+        # KAI takes the class from this label of the owner or the pod, else from the pod's spec.
         labels = (metadata.get("labels", "priorityClassName").text() for metadata in labelled)
         classes = (*labels, *(member.spec.get("priorityClassName").text() for member in layout.members))
         scheduler_class = next(filter(None, classes), "")

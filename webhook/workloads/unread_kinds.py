@@ -24,7 +24,7 @@ def unread_pods(obj: Mapping[str, Any]) -> str | None:
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or row_of(api_version, kind):
         return None
-    root = "spec" if "spec" in obj else "template"
+    root = "spec" if "spec" in obj else "template"  # a PodTemplate has no spec
     path = next(_containers(obj.get(root), (root,)), None)
     return dotted(path) if path else None
 

@@ -13,8 +13,8 @@ from webhook.jsontools.path import Path
 # Like `Field`, not frozen: each reading of an object creates one for each of its hundreds of templates.
 @dataclass(slots=True, unsafe_hash=True)
 class Template:
-    """A pod template. `path`: its location (`()` is a Pod itself); `count`: the pods of its PodSets in
-    `WorkloadLayout.members`, 0 if none starts.
+    """A pod template. `path`: its location (`()` is a Pod itself); `count`: the number of pods of its PodSets
+    in `WorkloadLayout.members`, 0 if no pod starts.
 
     `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
     template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet
@@ -47,9 +47,9 @@ class GangShare:
 
     `known_sets`: the PodSets of the combined gang, without the members that are known only by number.
     `parts`: the gang's subgroups by name, with `within` as in `PodGroup`. `seat`: the request of each unknown
-    member; `seats`: the same for each part that states one; `total`: the request of all pods of the gang
-    together; in base units, None if not stated. `warnings`: from reading the object. `beside`: the gang has a
-    reservation already, and these pods get a place in addition to its seats.
+    member; `seats`: by part, the request of each of its unknown members, if stated; `total`: the request of
+    all pods of the gang together; in base units, None if not stated. `warnings`: from reading the object.
+    `beside`: the gang has a reservation already, and these pods get a place in addition to its seats.
     """
 
     size: int
@@ -77,7 +77,7 @@ class Workload:
     - `planned_elsewhere`: the PodSets of an object without gangs: another system plans them (Grove), or no
       pod starts yet.
     - `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `owner_has_templates`: the owner created
-      this object from a template, or may have, if its kind is unknown.
+      this object from a template; also true for an owner of an unknown kind, which may have done so.
       `owner_suspends`: Kueue would suspend the owner itself.
     - `asks`: the object has a topology key or a bayplan.dev key. `claims`: some pod has a device claim.
     - `queue`: the queue of the PodGroup that a pod names, "" for none.

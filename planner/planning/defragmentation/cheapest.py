@@ -3,8 +3,8 @@
 A bundle is a set of movables that leave together: those of a rack, those of a node, or a single movable.
 Bundles may share movables (a gang in two racks), whose cost counts once. A state of the search consists of
 the bundles chosen so far and the next bundle to decide on. States are visited in the order of a lower bound:
-the cost of the chosen bundles plus that of the cheapest remaining ones, as many as are still lacking. Of the
-remaining bundles only movables in no other bundle are counted, because the others may be paid for already.
+the cost of the chosen bundles, and of the cheapest remaining bundles, as many as are still lacking. Of a
+remaining bundle only the movables in no other bundle count: a chosen bundle may contain the others already.
 
 Example: to free two of the racks r1 (cost 1), r2 (cost 2) and r3 (cost 4), the sets come in the order r1 r2
 (3), r1 r3 (5), r2 r3 (6).
@@ -77,7 +77,7 @@ class CheapestFirst:
             self.over = min(self.over, cost.lost)
             return
         lacking = self.lacking(chosen)
-        # A set is new when its last bundle was chosen just now, and was pushed before when one was skipped.
+        # If the bundle before `index` was skipped, the chosen set is unchanged and has been pushed before.
         just_chosen = not index or (bool(chosen) and chosen[-1] == index - 1)
         if not lacking and just_chosen:
             heapq.heappush(heap, (cost, chosen, -1))
@@ -91,10 +91,9 @@ class CheapestFirst:
         return sorted(frozenset().union(*(self.bundles[index] for index in chosen)))
 
     def _cheapest_rest(self, lacking: int) -> list[list[Cost]]:
-        """Returns for each index the smallest costs among the bundles from there on, without the movables
-        that are in several bundles.
+        """Returns for each index a list of the smallest costs of the bundles from this index on, ascending.
 
-        Each list has at most as many costs as bundles are lacking at first.
+        `lacking`: the maximum length of a list. The costs leave out movables that are in several bundles.
         """
         shared = Counter(name for bundle in self.bundles for name in bundle)
         rests: list[list[Cost]] = [[]]
@@ -102,6 +101,6 @@ class CheapestFirst:
             own = [self.movables[name] for name in bundle if shared[name] == 1]
             paid = Cost(
                 NO_COST.highest, cost_of(own).priorities, 0
-            )  # a bound must not assume that the highest priority rises
+            )  # without the highest priority: the chosen bundles may have a higher one
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]

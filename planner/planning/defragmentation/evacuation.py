@@ -1,4 +1,4 @@
-"""Finds a new place for each of some movables, outside the nodes that are to become free.
+"""Finds a new place for each movable of a set, outside the nodes that are to become free.
 
 Each new place is planned and reserved before a pod is evicted, while its movable still runs. So no move waits
 for another, and an interruption between two moves leaves no gang without a place.

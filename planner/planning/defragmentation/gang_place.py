@@ -3,9 +3,8 @@
 The search covers the domains of the level that the gang requires. A bundle is a set of movables that leave
 together. In a domain with few movables each movable is a bundle of its own; else the movables of each node
 are one bundle, because pods that use whole nodes need all of them to leave. The sets of bundles that could
-make room for all pods are visited in order of cost, those of all domains in one order. For each set, the gang
-is planned in the cluster without the movables of the set, then these movables are planned outside the gang's
-nodes.
+make room for all pods are visited in order of cost, across all domains. For each set, the gang is planned in
+the cluster without the movables of the set, then these movables are planned outside the gang's nodes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Limits of moves that the controller makes without a request: how often, how much lost work, and after which
-rest."""
+"""Limits of moves that the controller makes without a request: how often it moves workloads, how much work
+these may lose, and how long a moved workload then stays where it is."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Movable:
 
     @cached_property
     def cost(self) -> Cost:
-        """The cost of moving this movable alone. Each pod counts with the highest priority of a pod."""
+        """The cost of moving this movable alone. Each pod counts with the movable's highest priority."""
         raised = self.priority - LOWEST_PRIORITY
         return Cost(self.priority, len(self.pods) * raised, int(self.group.gpus * self.age))
 

@@ -59,7 +59,7 @@ class HostAssignment:
         self._peaks_by_options: dict[tuple[PodCount, ...], tuple[int, ...]] = {}
 
     def pods_by_host(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
-        """Returns the pods of the goal divided among the chosen hosts; None if they cannot hold them."""
+        """Divides the pods of the goal among the chosen hosts; returns None if these cannot hold all pods."""
         return self._divided(self._items(chosen), goal)
 
     def lacking_directions(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
@@ -148,6 +148,7 @@ class HostAssignment:
         while walk and remaining[-1] != counts.zero:
             place = len(walk) - 1
             step = next(walk[-1], None)
+            # No choice is left, or the last item cannot take all remaining pods.
             if step is None or (place == len(items) - 1 and counts.minus(remaining[-1], step) != counts.zero):
                 dead.add((place, remaining[-1]))
                 walk.pop()
@@ -167,8 +168,10 @@ class HostAssignment:
         return self._inside(items, packings)
 
     def _choices(self, item: _PackingTarget, remaining: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
-        """Yields the packings of an item with which the following items can hold the rest in each direction;
-        the packing that leaves them the most spare weight first.
+        """Yields the packings of an item after which the following items can hold all remaining pods, by each
+        direction; first the packing with the most spare weight in its scarcest direction.
+
+        `ahead`: the maximum weight that the following items hold in each direction.
         """
         counts = self._counts
         room_by_packing: dict[PodCount, int] = {}
@@ -204,7 +207,7 @@ class HostAssignment:
 
 
 class _Free(dict[PodCount, int]):
-    """Allows a cost of zero for every sum, for sums without costs."""
+    """The highest allowed cost of each sum, always 0: for sums of options that cost nothing."""
 
     def __missing__(self, counts: PodCount) -> int:
         return 0

@@ -41,7 +41,8 @@ enough to finish most mixtures."""
 
 
 _MAX_MIXTURES = 150
-"""Goals with more mixtures that contain each pod class go to the pools at once. On 9,216 nodes, half used,
+"""Goals with more mixtures, without those that lack a class (3 + 70 pods: 210 mixtures), go to the pools at
+once. On 9,216 nodes, half used,
 16 + 16 pods take 0.07 s in pools and 0.65 s in mixtures, 3 + 70 pods 0.1 and 1.0 s. Up to this number
 mixtures are often faster (a launcher without GPUs and 143 workers: 0.03 s, in pools 0.06), but not always
 (1 + 149 pods with GPUs: 1 s, in pools 0.2).
@@ -83,7 +84,9 @@ class _PooledPacking(DomainPacking):
     def sums_within(
         self, class_id: int, goal: PodCount, cost: int, children: Sequence[int]
     ) -> list[CostBySum]:
-        """Returns what the first 0, 1, … of a domain's children hold on the way to a goal at this cost."""
+        """Returns the sums over the first 0, 1, … of a domain's `children`, with which the goal can be
+        reached at this cost.
+        """
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "a host has no children"
         limit = self._limit(class_id, goal, cost)
@@ -153,7 +156,7 @@ class SeveralClassesPacking(DomainPacking):
         if goal not in self._pools_first and prod(self.counts.each(goal)) <= _MAX_MIXTURES:
             with suppress(BudgetEnded), self._work.trial(_FIRST):
                 return super()._min_cost(class_id, goal, ceiling)
-            self._pools_first.add(goal)  # the next block would need as many sums
+            self._pools_first.add(goal)  # the next domain would need as many sums
         try:
             return self._min_cost_pooled(class_id, goal, ceiling)
         except BudgetEnded:
@@ -176,9 +179,9 @@ class SeveralClassesPacking(DomainPacking):
             cost, chosen = cheapest
             pods_by_host = assignment.pods_by_host(chosen, goal)
             if pods_by_host is not None:
-                # Later searches begin with the last direction, which is often enough alone: the number of
-                # whole nodes (40) was not, the number of all GPUs (240) is. Once these searches have added
-                # directions, the next ones begin with all of them.
+                # Later searches begin with the last direction, which is often enough alone: for example, the
+                # number of whole nodes (40) did not decide, but the number of GPUs (240) does. If a later
+                # search has to add directions again, the searches after it begin with all of these.
                 remembered = along if among in self._along else along[-1:]
                 self._spread[class_id, goal], self._along[among] = pods_by_host, tuple(remembered)
                 self._tight = along[-1]

@@ -55,8 +55,8 @@ class CostLimit:
         self._allowed: dict[int, Allowed] = {}
 
     def allowed(self, level: int) -> Allowed:
-        """Returns, by sum, the highest allowed cost of the sum, which is over domains of this level. Costs of
-        coarser domains are not part of it."""
+        """Returns the highest allowed cost of each sum over domains of this level, without the costs of
+        coarser domains."""
         remembered = self._allowed.get(level)
         if remembered is None:
             max_costs: Allowed = _MaxCosts(self, level)
@@ -141,8 +141,8 @@ def unlimited(prices: Sequence[int]) -> int:
 
 
 Peaks = tuple[tuple[int, ...], ...]
-"""For each measure, the maximum that one, two, … domains of a level hold together. A further domain adds at
-most as much as the last one in the list."""
+"""For each measure, the maximum that one, two, … domains of a level hold together. The list may be shorter
+than the number of domains: each further domain adds at most as much as the last one listed."""
 
 
 _FEW = 3
@@ -172,10 +172,11 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
 def fewest_by_amount(max_pods: int, sums: Sequence[int]) -> list[int]:
     """Returns the fewest domains for 0, 1, … `max_pods` pods of a single class, consistent with `fewest`.
 
-    `sums`: the peaks. The number of domains grows by one for every so many pods as one more domain adds.
+    `sums`: the peaks for pods. The difference of two sums is the number of pods that one more domain adds, so
+    the result contains each number of domains that many times.
     """
     steps = list(map(int.__sub__, sums, (0, *sums)))
-    if not steps[-1]:
+    if not steps[-1]:  # no domain holds a pod: no bound, as in `fewest`
         return [0] * (max_pods + 1)
     if max_pods > sums[-1]:
         steps += [steps[-1]] * -((sums[-1] - max_pods) // steps[-1])
@@ -191,7 +192,8 @@ def single_peaks(peak: Measure) -> Peaks:
 
 
 def steady(peak: Measure, need: Measure) -> Measure:
-    """Returns the largest peak with which as many domains are needed as with this one, if these are few.
+    """Returns the largest peak with which `need` takes as many domains as with this `peak`, if these are at
+    most `_FEW`; else the peak itself.
 
     The number of pods that fit in the emptiest block changes often, and would invalidate every cached result
     that depends on it; the number of blocks that are needed rarely changes.

@@ -120,9 +120,10 @@ class DomainClasses(Protocol):
 class CapacityClasses:
     """The capacity classes of the domains of one topology for these pod classes.
 
-    The index of a list is the id of a class. `domain_classes`: None for a host. `options`: those of a host.
-    `reach`: an upper bound of the pods of each pod class (exact for a single pod class). `peaks`: the maximum
-    that one domain of each level holds, from the level of the domain itself to the hosts.
+    Lists are indexed by the id of a class. `domain_classes`: the properties of a class; None for a class of
+    hosts. `options`: of a class of hosts only. `reach`: an upper bound of the pods of each pod class (exact
+    for a single pod class). `peaks`: the maximum that one domain of each level holds, from the level of the
+    domain itself to the hosts.
     """
 
     def __init__(self, pod_classes: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:

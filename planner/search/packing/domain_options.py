@@ -79,7 +79,9 @@ class DomainOptions(ABC):
 
     @abstractmethod
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
-        """Returns the lowest cost of the goal in a domain of the class; None if it does not fit."""
+        """Returns the lowest cost of the goal in a domain of the class; None if the goal does not fit there,
+        or only above the ceiling.
+        """
 
     def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[AbleChild]:
         """Returns the children or chunks of a domain that can hold a pod."""
@@ -99,7 +101,7 @@ class DomainOptions(ABC):
             level = self._host_level
             if domain_class:  # the options of a chunk are sums over domains of the next level
                 level = domain_class.level + 1 if domain_class.is_chunk else domain_class.level
-            # The limit is for domains inside the one that it was made for, and says nothing about that one.
+            # A limit is for the levels inside one domain, from `first` on, and not for that domain itself.
             allowed = limit.allowed(level) if level >= limit.first else None
             if domain_class is None:
                 options = self.classes.options[class_id]
@@ -117,7 +119,7 @@ class DomainOptions(ABC):
         return options
 
     def _too_dear(self, class_id: int, domain_class: CapacityClass, goal: PodCount, allowed: Allowed) -> bool:
-        """Reports whether the cost of the domain itself exceeds the allowed cost even of all its pods.
+        """Reports whether the domain itself costs more than is allowed even for all pods that it can hold.
 
         For example, the nodes of a half-used rack are not examined if only empty racks are few enough.
         """
@@ -135,8 +137,8 @@ class DomainOptions(ABC):
         if domain_class.is_chunk:
             stage = self._in_chunk(class_id, limit).stages[-1]
             return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
-        # The price of a domain is part of each option. The rest of its own cost is paid from the start,
-        # so that the limit is compared with what a placement really costs so far.
+        # The limit of a level leaves out the prices of coarser domains (the cost of one more domain), so this
+        # domain's price is added to the options at the end. The sums start with the rest of its own cost.
         price = (
             self.weights.domains[domain_class.level]
             if domain_class.level >= limit.first
@@ -183,10 +185,10 @@ class DomainOptions(ABC):
         return steps
 
     def _alike_together(self, offers: Iterable[list[Option]], goal: PodCount) -> list[list[Option]]:
-        """Returns the options of the domains, with those that have the same single count merged into one, as
-        for most nodes of a rack.
+        """Returns the lists of options to add up. Domains with a single option of equal count, as most nodes
+        of a rack, get one list together: one of them, two of them, …, the cheapest first.
 
-        Of these the cheapest are used first: 18 sums for 18 nodes instead of one per node and number of pods.
+        Adding this list takes 18 sums for 18 nodes, instead of one sum per node and number of pods.
         """
         steps: list[list[Option]] = []
         costs_by_counts: dict[PodCount, list[int]] = {}

@@ -168,7 +168,7 @@ class DomainPacking(DomainOptions):
         return self._cost_of(class_id, self.counts.full, ceiling)
 
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
-        # Without a cost, nothing was found up to this ceiling: None means at any cost, -1 not searched yet.
+        # If `cost` is None, no cost is within `tried_ceiling`: None is any ceiling, -1 is not searched yet.
         cost, tried_ceiling = self._best.get((class_id, goal), (None, -1))
         if cost is None and tried_ceiling is not None and (ceiling is None or ceiling > tried_ceiling):
             with self._work.piece("cost", class_id, goal):
@@ -208,7 +208,7 @@ class DomainPacking(DomainOptions):
     ) -> CostLimit:
         """Returns the limit of the costs of sums inside a domain of this class, for this goal and ceiling.
 
-        The ceiling excludes the cost of the domain itself; None means no ceiling.
+        The ceiling excludes the cost of the domain itself; None: no ceiling. `pairs`: joint bounds, if used.
         """
         domain_class = self.classes.domain_classes[class_id]
         first = domain_class.level + 1 if domain_class else len(self.weights.domains) - 1

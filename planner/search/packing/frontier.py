@@ -68,7 +68,8 @@ class Frontier:
         for reach in reversed(reaches):
             rest.append(counts.add(rest[-1], reach))
         rest.reverse()
-        # Costs that begin above zero apply a ceiling below that of the limit, whose cached lists stay valid.
+        # A ceiling below that of the limit is applied by costs that begin above zero: the limit stays the
+        # same object, so that its cached lists are used.
         start = 0 if ceiling is None else max(0, limit.ceiling - ceiling)
         stages: list[CostBySum] = [{counts.zero: start}]
         allowed = limit.allowed(level)

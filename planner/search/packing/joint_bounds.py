@@ -70,7 +70,7 @@ def _best_tolls(held_above: Iterable[tuple[int, int]]) -> _BestTolls:
     steepest, and drops lines that are nowhere the highest.
     """
     starts: list[int] = []
-    tolls = [(sys.maxsize, sys.maxsize - 1)]  # no domain, for any number of pods
+    tolls = [(sys.maxsize, sys.maxsize - 1)]  # gives the bound 0 for any number of pods
     for toll, held in sorted(held_above, reverse=True):
         while True:
             flatter, held_flatter = tolls[-1]
@@ -127,7 +127,8 @@ def _tolls(holds: Sequence[tuple[int, ...]]) -> list[int]:
     """Returns the useful tolls, ascending: the numbers of pods that one more finer domain can add. One of
     these tolls gives the largest bound.
 
-    A list of full length may continue with equal additions, so tolls below its last addition are left out.
+    A list of `MAX_LISTED` sums may go on with additions as large as its last one. A toll below that addition
+    would miss their surplus, and the bound would be wrong, so such tolls are left out.
     """
     added = {sums[0] for sums in holds}
     lowest = 1

@@ -112,7 +112,7 @@ def _projection(
 
     def keep(pod_class: PodClass, count: int, has_name: bool) -> int:
         if has_name and level in pod_class.anti_affinity_levels and count > 1:
-            # Pods that must be together at a finer level cannot be reduced to a single pod.
+            # Of pods that must be together at a finer level none is kept: a single pod would be alone.
             unit = (
                 pod_class.count
                 if pod_class.required > level

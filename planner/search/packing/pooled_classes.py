@@ -45,9 +45,9 @@ def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[
     """Returns the directions that give the best bounds for most gangs. `wanted`: the number of pods of each
     class; directions of classes without pods are left out.
 
-    There is one for each pod class, and for each resource and amount two over the classes that request at
-    least that amount, with their requests and with 1 as weights: a node with three free GPUs has no room for
-    pods of four.
+    There is one for each pod class. For each resource and each requested amount there are two, in which only
+    classes that request at least this amount have a weight: their request, or 1. Smaller pods are left out
+    because a node with three free GPUs, for example, has no room for a pod of four.
     """
     is_wanted = [bool(count) for count in wanted]
     all_directions = [
@@ -98,7 +98,7 @@ class PooledClasses:
         return self.base.of(capacity, match)
 
     def maximum(self, class_id: int) -> Measure:
-        """Returns the maximum weight of a domain of the class in each direction, capped at the gang's."""
+        """Returns the maximum weight of a domain of the class by direction, capped at the gang's weight."""
         return self.counts.each(self.reach[class_id])
 
     def peak(self, class_id: int, level: int) -> Measure:
@@ -151,11 +151,12 @@ class PooledClasses:
         return max_sums
 
     def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, has_name: bool) -> Measure:
-        """Returns the weights that the rules allow in a domain. They are applied only in directions of a
-        single pod class; in others the domain keeps everything.
+        """Returns the weights that the rules allow in a domain. Rules are applied only in directions of a
+        single pod class; in other directions the domain keeps all of `sums`, an upper bound.
         """
         counts = self.base.counts
-        # If classes must be together, the others count as complete: otherwise the domain would keep nothing.
+        # `each_kept` drops classes that must be together if one of them is incomplete. Here only the class of
+        # the direction is tested, so all other classes count as complete.
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
         kept_sums = []
         for along, held in zip(self.along, sums, strict=True):

@@ -174,7 +174,7 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
         if any(len(under) > 1 for value, under in parents.items() if value):
             recurring.add(key)
         steps.append(_Step(level, finer.root, root, WeakKeyDictionary()))
-        # The inserted level moves each level from its index on one deeper.
+        # Levels at the index of the inserted level, and finer ones, move to the next index.
         levels = [old_level + (old_level >= level) for old_level in levels]
         label_levels = {
             label: old_level + (old_level >= level) for label, old_level in label_levels.items()
@@ -263,8 +263,10 @@ class _Parts:
         self._capacities: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
     def of(self, branch: Subtree, capacity: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
-        """Returns, by label value, the part of one domain and its capacity, which has the properties of the
-        whole domain's capacity that determine costs.
+        """Returns by label value the part of a domain that has this value, with the capacity of the part.
+
+        Costs depend on properties of a capacity that the part copies from the whole domain, for example
+        whether the domain is in use. So using a part costs as much as using the whole domain.
         """
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")

@@ -45,8 +45,8 @@ def _counts_pinned_nodes(pod_class: PodClass) -> bool:
 
 
 def _in_turn(parts: Parts) -> Parts:
-    """Returns the parts as single pods in which the PodSets are mixed evenly: ordered by the share of its
-    PodSet that comes before each pod.
+    """Returns the parts as single pods, with the PodSets mixed evenly: the pods are sorted by their position
+    in their PodSet, as a fraction of its size.
     """
     pods = sorted(((index + 0.5) / count, name) for name, count in parts for index in range(count))
     return tuple((name, 1) for _, name in pods)

@@ -147,7 +147,8 @@ class LabelRules:
         the domains gets a share of `max_pods`, in proportion to its pods in the placement:
 
         - at most this share in that domain
-        - at most `max_pods` - share - 1 in each other domain, for placements with more than the share in it
+        - at most `max_pods` - share - 1 in each other domain, for placements with more than the share in the
+          first
         - if some counted classes are not keepers: no keepers in any domain of the value
         """
         names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
@@ -169,7 +170,7 @@ class LabelRules:
                     {branch: max_pods},
                 ),
             ]
-            if not any(cap in variant.caps for cap in caps):
+            if not any(cap in variant.caps for cap in caps):  # a cap that the variant has changes nothing
                 capped = [replace(variant, caps=(*variant.caps, cap)) for cap in caps]
                 return Repairs([*without, *capped])
         return Repairs([], complete=False)

@@ -49,5 +49,5 @@ class SearchEffort:
         budget after the search; `ended`: whether the search used up its budget, which then counts in full.
         """
         self._left -= self._cost + (before if ended else before - after.left)
-        if self._outer.hard:
+        if self._outer.hard:  # the search used `outer` itself, which already lacks its sums
             self._outer.left -= self._cost

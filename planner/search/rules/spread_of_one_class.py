@@ -48,7 +48,8 @@ def spread_one_class(
     """Returns placements for pods of one class under one spread constraint; `UNDECIDED` for any other
     request.
     """
-    # Rows as the coarsest level divide a rack, so its parts cannot keep a limit for the whole rack.
+    # With the label's domains as the coarsest level, a rack is divided into parts that are packed separately,
+    # so a limit of GPUs for the whole rack cannot be checked.
     if (
         search.space.gpu_limit is not None
         or len(pod_classes) > 1

@@ -77,11 +77,12 @@ class SpreadRule:
             yield 0
             return
         if self.spread.min_domains > 1 and lowest:
-            yield 0  # what kube-scheduler counts if the plan pins the pods to fewer domains
+            yield 0  # the minimum for kube-scheduler if the plan pins the pods to fewer domains than that
         for fewest in range(lowest, lowest + count + 1):
             if sum(self.lacking(fewest).values()) > count:
                 return  # the pods cannot raise all domains to this minimum
             room = sum(max(0, fewest + self.spread.skew - n) for n in self.existing.values())
+            # `room` is no limit for counted pods that are not keepers: they may be in domains without these.
             if room >= count or set(self.keepers) != set(self.counted):
                 yield fewest
             if fewest + self.spread.skew - highest >= count:

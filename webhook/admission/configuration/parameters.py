@@ -151,10 +151,12 @@ NO_PARAMETERS = Parameters(Texts({}, {}))
 
 
 def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Parameters, tuple[str, ...]]:
-    """Returns the parameters of the policy files, overridden by the cluster's ConfigMap, and their problems.
+    """Returns the parameters of the policy files, overridden by the cluster's ConfigMap, and the problems of
+    both as text.
 
-    `configured`: the cluster's ConfigMap, None for none. An invalid setting is left out. An invalid parameter
-    of a policy is kept, and the policy reports it.
+    `configured`: the cluster's ConfigMap, None for none. An invalid value of a setting is ignored: the next
+    source that has the key counts. An invalid value of a policy's parameter is kept, because the policy
+    itself reports it.
     """
     beside = sorted((obj for obj in policies.params if is_parameters(obj)), key=_namespace)
     sources = [Source(f"ConfigMap/{PARAMETERS} beside the policies", data_of(obj)) for obj in beside]
@@ -178,8 +180,8 @@ def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Param
 
 
 def _misspelt(entries: Iterable[tuple[str, str]], rules: ParameterRules) -> Iterator[str]:
-    """Yields warnings about unknown keys that are similar to a setting's. They may also be keys of policies
-    for which there is no schema, so they are no errors."""
+    """Yields warnings about unknown keys that are similar to the key of a setting. Such a key is not an
+    error, because it may be a parameter of a policy without a schema."""
     names = ((key, scope(key)[1]) for key, _ in entries)
     unknown = (row for row in names if row[1] not in SETTING_KEYS and row[1] not in rules.by_key)
     for key, name in islice(() if rules.closed else unknown, MOST_COMPARED):

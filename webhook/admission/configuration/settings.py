@@ -57,7 +57,7 @@ class Settings:
     moves: MoveLimits = NO_MOVES
 
     def of(self, snapshot: Snapshot) -> Snapshot:
-        """Returns the cluster with what these settings state about it."""
+        """Returns the snapshot with `growing` and `resources_tolerated` of these settings."""
         return snapshot.with_stated_settings(self.growing, resources_tolerated=self.resources_tolerated)
 
 

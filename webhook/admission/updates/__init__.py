@@ -1,4 +1,5 @@
-"""Admits updates of stored objects: what runs already keeps its pod templates. Pure.
+"""Decides what admission may change in an update, so that admission alone never causes pods to be replaced.
+Pure.
 
 - `unchanged`: which pod templates policies and plan may change
 - `reapply`: keeps a second `kubectl apply` from undoing what admission wrote

@@ -35,7 +35,8 @@ _DIGEST_LENGTH = 16
 among many."""
 
 _OWN = (APPLIED, PLACEMENT, POLICIES, RESERVATION)
-"""The annotations that admission writes on the object itself; they are restored with the templates."""
+"""The annotations that admission writes on the object itself. They are restored with the templates, unless
+the update states them."""
 
 
 def with_former_templates(
@@ -66,7 +67,7 @@ def with_applied(obj: Json, original: Json, workload: Workload) -> Json:
     and in `obj`, after admission. If admission did not change the templates, the annotation is removed.
     """
     fields = _fields((*workload.templates, *workload.inlined))
-    if not fields:  # a pod
+    if not fields:  # a Pod has no template
         return obj
     before, after = _digest(original, fields), _digest(obj, fields)
     noted = str(_annotations(original).get(APPLIED, ""))  # any user may have written it

@@ -70,8 +70,8 @@ class Changeable:
 
 
 def changeable_templates(request: AdmissionRequest, obj: Json, workload: Workload) -> Changeable:
-    """Returns what may change in `obj`: the object of the request, with stored templates if it repeats them
-    (`reapply`)."""
+    """Returns what may change in `obj`: the object of the request, with the stored templates if the request
+    repeats the stored object's manifest (`reapply`)."""
     templates = (*workload.templates, *workload.inlined)
     if workload.kind == "Pod":
         return Changeable(workload.templates)

@@ -45,7 +45,7 @@ WATCH_SECONDS = 60
 
 
 SILENCE_SECONDS = 75.0
-"""Seconds without data after which a watch counts as broken; a working watch ends before, after
+"""Seconds without data after which a watch counts as broken. The server ends a working watch earlier, after
 `WATCH_SECONDS`.
 """
 
@@ -102,8 +102,8 @@ class Api:
         # The calls for a gang's 300 pods and dozens of watches share one connection pool.
         configuration.connection_pool_maxsize = 200
         configuration.retries = False
-        # aiohttp's own way (`trust_env`) reads the environment and ~/.netrc at each request, in two threads,
-        # which wait for decisions in other threads; and a password in ~/.netrc is none for the API server.
+        # With `trust_env`, aiohttp would read the environment and ~/.netrc for each request, in two threads
+        # that compete with decisions for the CPU. A password in ~/.netrc is not meant for the API server.
         configuration.client_session_kwargs = {"trust_env": False}
         configuration.proxy = configuration.proxy or _proxy(configuration.host)
         self._client = generated.ApiClient(configuration)
@@ -143,15 +143,15 @@ class Api:
 
     async def get_shared(self, path: str) -> Json:
         """Reads one object, which may be `SHARED_SECONDS` old: callers at about the same time share one call.
-        A call that fails is shared only by those that wait for it.
+        A failure is not kept: only the callers that wait for the call get it.
         """
         now = time.monotonic()
         began, call = self._shared.get(path, (-math.inf, None))
         if call is None or now - began > SHARED_SECONDS or _has_failed(call):
             call = asyncio.ensure_future(self.get(path))
-            call.add_done_callback(_has_failed)  # a failure that no caller waits for any more is nobody's
+            call.add_done_callback(_has_failed)  # else asyncio logs a failure that no caller awaits
             self._shared[path] = now, call
-        return await asyncio.shield(call)  # a caller that is cancelled ends no other's call
+        return await asyncio.shield(call)  # cancelling one caller leaves the call to the others
 
     @cached_property
     def _shared(self) -> dict[str, tuple[float, asyncio.Future[Json]]]:
@@ -313,8 +313,8 @@ def _has_failed(call: asyncio.Future[Json]) -> bool:
 
 
 def _proxy(host: str) -> str | None:
-    """Returns the proxy for the API server that the environment names ($HTTPS_PROXY, $NO_PROXY); None for
-    none.
+    """Returns the proxy for the API server that the environment names ($HTTPS_PROXY, $NO_PROXY); None if
+    it names none.
     """
     url = urlsplit(host)
     names = {url.hostname or "", url.netloc.rpartition("@")[2]}  # an IPv6 address without and with brackets
@@ -375,7 +375,7 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 def _event(line: bytes) -> Event:
-    """Raises `ApiError` if the line is no event, as in the page of a proxy."""
+    """Returns the event of a line. Raises `ApiError` if it is none, for example in the page of a proxy."""
     try:
         event = orjson.loads(line)
         return Event(event["type"], event["object"])

@@ -1,7 +1,7 @@
 """Looks up which resources the API server serves.
 
 Each missing kind is looked up again and again, since its CRD may be installed at any time. Dozens of watches
-do that at the same moments, so they share each answer: of all groups there is one list.
+do that at the same moments, so they share each answer, for example the list of all API groups.
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ async def served_path(api: Api, group: str, resource: str) -> str:
     except ApiError as error:
         if error.status != 404:
             raise
-    except (KeyError, TypeError) as error:  # as in the page of a proxy
+    except (KeyError, TypeError) as error:  # for example, the JSON of a proxy
         raise ApiError(200, "", f"the answer on {group} is no discovery: {error}") from None
     return ""

@@ -21,7 +21,7 @@ ABSENT_SECONDS = 5.0
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-"""Seconds between attempts while calls fail: the first pause, and the one up to which it doubles."""
+"""Seconds between attempts while calls fail: the first pause, which doubles up to the longest."""
 
 
 log = logging.getLogger("bayplan")
@@ -69,7 +69,7 @@ class Reflector:
     _listed: int = 0
     """The resource version of the last list; older events are not passed on."""
     _held: list[Event] | None = None
-    """The events kept back during `relist`; None if there is none in progress."""
+    """The events that are kept back while `relist` runs; None while it does not run."""
     _relisting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
@@ -84,12 +84,12 @@ class Reflector:
                 await self._follow()
                 pause = FIRST_PAUSE
             except ApiError as error:
-                if time.monotonic() - began > LONGEST_PAUSE:
+                if time.monotonic() - began > LONGEST_PAUSE:  # not a rapid series of failures
                     pause = FIRST_PAUSE
                 is_outdated = error.status in (404, 410)  # the CRD was removed, or the version is too old
                 if is_outdated:
                     self._version = ""  # list again
-                if not is_outdated or pause > FIRST_PAUSE:
+                if not is_outdated or pause > FIRST_PAUSE:  # listing again usually helps: no warning at first
                     self.forbidden = error.status == 403
                     self._trouble(f"{self.path}: {error}")
                 await asyncio.sleep(pause)
@@ -131,7 +131,7 @@ class Reflector:
         except ApiError as error:
             if error.status != 404:
                 raise
-            self.handler.replaced((), 2**62)  # newer than all that the handler knows: nothing is kept
+            self.handler.replaced((), 2**62)  # newer than any object: the handler keeps none
             self._trouble("")
             self.synced.set()
             return False
@@ -142,7 +142,7 @@ class Reflector:
 
     async def _read(self) -> tuple[list[Any], int]:
         items, version = await self.api.list(self.path, self.handler.read, **self.query)
-        if not version.isdecimal():  # as in the page of a proxy
+        if not version.isdecimal():  # for example, the JSON of a proxy
             raise ApiError(200, "", "the answer is no list with a resource version")
         return items, int(version)
 

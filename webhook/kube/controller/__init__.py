@@ -14,7 +14,7 @@ Words:
 Modules:
 - `reconcile` (pure): returns the actions, as `steps`, for a `world`
 - `memory` (pure): what former rounds have shown; a state that may be transient is acted on once it lasts
-- `ownerless`: reservations whose object no watch shows, and whether the API server stores it all the same
+- `ownerless`: reservations whose object no watch shows, and whether the API server stores that object
 - `replanning/` (pure): the new place of a gang that lost nodes or its reservation, or was bound elsewhere
 - `late_members` (pure): room for late members beside what their gang holds
 - `kueue/`: reservations for pods that Kueue places

@@ -49,8 +49,8 @@ IDLE_SECONDS = 5.0
 """Maximum seconds between two rounds without changes: waiting times end, and holds expire."""
 
 VANISHED_SECONDS = 8.0
-"""Seconds for which the reservation of an admitted gang must be missing before it is restored: that of a
-deleted gang may be gone before the watch shows the deletion.
+"""Seconds for which the reservation of an admitted gang must be missing before it is restored: if the gang
+was deleted, the reservation may be gone before the watch shows the deletion.
 """
 
 ASKED_SECONDS = 60.0
@@ -104,7 +104,7 @@ class Controller:
         """By gang: since when it lacks a node or its reservation, in monotonic seconds."""
         self._moved_off: dict[str, frozenset[str]] = {}
         """By gang: the nodes that it was moved off. Its pods may stay there until they are evicted, and the
-        reservation must not follow them back. Cordoned nodes are not included: after an uncordon it should.
+        reservation must not follow them back. Cordoned nodes are left out: it may follow after an uncordon.
         """
         self._asked: dict[str, float] = {}
         """By gang: when its scheduler was last asked why it binds no pods."""
@@ -336,7 +336,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", text)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
-        """Reserves the place, then admits the pods. If admitting fails, rule 4 does it in the next round."""
+        """Reserves the place, then admits the pods. If that fails, rule 4 of `reconcile` does it later."""
         gang = action.gang
         if action.reservation is not None:
             await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)

@@ -48,8 +48,8 @@ class GangHistoryWriter:
     async def write(self, snapshot: Snapshot) -> None:
         """Adds the recorded gangs to the history in the snapshot and writes it, if a write is due.
 
-        Never raises: a failure is logged, and the gangs are written later, unless the ConfigMap does not
-        exist.
+        Never raises: a failure is logged, and the gangs are written later. If the ConfigMap does not exist,
+        they are dropped.
         """
         if not self._pending or self._clock() - self._written < PAUSE:
             return

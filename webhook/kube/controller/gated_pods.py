@@ -1,8 +1,8 @@
 """Admits a gated pod: one merge patch removes the gate and pins the pod to its place. Pure.
 
 The API server allows the node affinity of a gated pod only to be tightened: requirements may be added to each
-existing term, but no terms. If the pod has terms of its own, a place that is described by several terms is
-therefore written as one term, by hostname.
+existing term, but no term may be added. If the pod has terms already, a place that is described by several
+terms is therefore written as one term, by hostname.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def beside_held(
     pods: Sequence[Unbound],
     limits: HoldLimits,
 ) -> tuple[GangPlan, SeatNames]:
-    """Returns the plan of the gang with seats for a late member beside the seats that the gang holds, and the
-    member's PodSets: the names that they have in the gang, by those in the member.
+    """Returns the plan of the gang with seats for a late member beside the seats that the gang holds, and
+    for each PodSet of the member, by its name in the member, its name in the gang.
 
     `pods`: the member's unbound pods; its seats are on the nodes of their Kueue flavors.
     """

@@ -94,7 +94,8 @@ class Leader:
     async def _look(self) -> None:
         started = time.monotonic()
         try:
-            async with asyncio.timeout(RENEW_WITHIN - PAUSE):  # see `Controller._look`
+            # `wait_for` of Python 3.11 may lose a cancellation.
+            async with asyncio.timeout(RENEW_WITHIN - PAUSE):
                 holds = await self._hold(started)
             self.problem = ""
         except (ApiError, TimeoutError) as error:

@@ -1,7 +1,7 @@
 """What the controller remembers between rounds, and the states of a world that it has to remember. Pure.
 
 A state may be transient, for example a reservation that is gone or a place that no pod uses. `reconcile` acts
-on such a state once it has lasted, and `Memory` says which have.
+on such a state once it has lasted; `Memory` lists the states that have.
 """
 
 from __future__ import annotations
@@ -84,9 +84,10 @@ def unused(world: World) -> dict[str, float]:
     """Returns the gangs whose claimed place no bound pod uses, with the time since which that is certain
     (seconds since the epoch).
 
-    It is the present, unless a scheduler has left all pods of the gang unbound: then it is when the place was
-    reserved or the last of these pods was created, whichever is later. Gangs whose reservation is not in the
-    book are included, so that `reconcile` does not restore a place that no pod has used for too long.
+    The time is the present, unless a scheduler has left all pods of the gang unbound: then it is when the
+    place was reserved, or when the last of these pods was created if that is later. Gangs whose reservation
+    is not in the book are included, so that `reconcile` does not restore a place that no pod has used for too
+    long.
     """
     gangs = world.gangs
     claimed = (held for held in world.snapshot.reservations if held.expires is None)

@@ -16,7 +16,7 @@ GONE_OR_CHANGED = (404, 409)
 
 
 async def patch_pods(api: Api, pods: Iterable[Unbound], patch_of: Callable[[Unbound, Json], Json]) -> None:
-    """Patches each pod, as `patch_of` returns it for the pod and its stored object. Raises `ApiError`.
+    """Applies to each pod the patch that `patch_of` returns for it and its stored object. Raises `ApiError`.
 
     A pod that was deleted, replaced by another of its name, or changed since it was read is left to the next
     round.

@@ -254,7 +254,7 @@ def _unused_for(world: World, gang: Gang) -> str:
 def queue(
     snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits, rules: QueueRules = NO_RULES
 ) -> list[Action]:
-    """Returns the actions that admit the gangs that have a place, and report to each other gang its position.
+    """Returns the actions that admit the gangs for which there is room, and tell all others their positions.
 
     Gangs with the same `PodGroup.joint` start together: if one of them has no place, none is admitted.
     """
@@ -342,8 +342,8 @@ def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
 
     For each PodSet, the unbound pods determine the flavor, because the planned seats are for them; the bound
     pods do only if all are bound. Bound pods may be in a former flavor: if they always counted, the gang
-    would move in each round. The seats of a gang of several objects (`with_seats`) have no flavor before, as
-    they come from the objects' templates.
+    would move in each round. For a gang of several objects, `with_seats` builds the PodSets from the objects'
+    templates, which have no flavor.
     """
     to_come = {name: stated for name, stated in of_pods(gang.group, gang.pods).items() if stated}
     selections = {**of_bound_pods(snapshot, gang.group), **to_come}

@@ -5,6 +5,8 @@ Words:
 - *order*: the resource version with which a place was written; of two that exclude each other the lower wins
 - *wish*: a reservation that a call asks for, with the revision of the book that it was planned on
 - *withdraw*: delete a proposal that lost, or whose call has ended
+- *mode* of a reservation: `domain` holds domains whole, `nodes` only room for its pods, `none` nothing
+- *headroom*: what a plan leaves free on its nodes, which others may take before the plan is reserved
 
 Modules:
 - `ledger`: implements `planner.ledger.ledger.Ledger`

@@ -1,9 +1,9 @@
-"""The ledger for admission calls. A review proves nothing; only what the API server has stored does.
+"""The ledger for admission calls. An AdmissionReview proves nothing, only an object that is stored does.
 
-Anybody who can reach the Service can send a review. In a cluster, no place is therefore released, taken over
-or made permanent because of a review alone. A claim waits until a watch shows the object. A release is left
-to the controller, which sees deleted objects. A claimed place is changed only for the workload that has
-claimed it.
+Anybody who can reach the Service can send an AdmissionReview. No place is therefore released, taken over or
+made permanent because of a review alone. A claim waits until a watch shows the object. A release is left to
+the controller, which sees deleted objects. A claimed place is changed only for the workload that has claimed
+it.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class ConfirmingLedger:
         return True
 
     async def give_back(self, seen: Reservation) -> bool:
-        """Removes the reservation as `KubeLedger.give_back` does: no object needs to confirm it, because it
-        was this replica's own call that ended.
+        """Removes the reservation as `KubeLedger.give_back` does. No stored object has to confirm this,
+        because the reservation was made by a call of this replica that has ended.
         """
         return await self._ledger.give_back(seen)
 
@@ -101,8 +101,8 @@ class ConfirmingLedger:
         return self._ledger.find(reservation_id) is not None
 
     def _keeps(self, held: Reservation, wanted: Reservation) -> bool:
-        """Returns whether an existing workload would otherwise lose its place to another object of its
-        name.
+        """Returns whether the place `held` must be kept: an existing workload has claimed it, and the wish is
+        for another place, by another object of the same name.
         """
         if held.state != "claimed" or held.owner_uid in ("", wanted.owner_uid):
             return False

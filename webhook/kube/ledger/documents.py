@@ -30,7 +30,7 @@ _NEXT = "-next"
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A stored Reservation object. `version`: its resource version. `since`: the resource version with which
-    its place was written, 0 if the object has not been written since. `reservation`: None if the object has
+    its place was written, 0 if that was the last write of the object. `reservation`: None if the object has
     no state or is malformed; it is then ignored.
     """
 
@@ -102,7 +102,7 @@ def is_next(name: str) -> bool:
 def moved(reservation: Reservation, order: int, former: Entry) -> Json:
     """Returns the merge patch that gives the gang's own object the place that was proposed with `order`.
 
-    The patch applies only to the version of `former`, as the other patches here to that of `entry`.
+    The patch applies only to the version of `former`; the other patches here only to that of `entry`.
     """
     document = proposed(reservation)
     return {

@@ -1,10 +1,10 @@
 """The ledger in the API server: `planner.ledger.ledger.Ledger` for any number of replicas.
 
-No domain that is held whole has two holders; a gang's place is held completely or not at all; repeated
-requests get the same place; a crash loses no place, and keeps none forever. All of this follows from the
+A domain that is held whole has one holder; a gang's place is held completely or not at all; repeated requests
+get the same place; after a crash no place is lost, and none is blocked forever. All of this follows from the
 order in which etcd stores objects (docs/decisions/0103):
 - A place is proposed by one write of the gang's own object. The gang holds it if no object that was written
-  before and still exists blocks it. The writer judges that once its watch has shown all earlier writes.
+  before and still exists blocks it. The writer checks this once its watch has shown all earlier writes.
 - Of two proposals that exclude each other the later one is withdrawn, whichever replica judges it. Gangs
   that share no node or domain never wait for each other.
 - A crash leaves a hold that nobody claims: it blocks others until it expires.

@@ -50,7 +50,7 @@ class Objects:
     whole: set[str] = field(default_factory=set)
     """The names of the objects that hold whole domains."""
     expiring: dict[str, float] = field(default_factory=dict)
-    """When holds expire that are not claimed, seconds since the epoch, by name."""
+    """By name, when each unclaimed hold expires, in seconds since the epoch."""
     held_names: list[str] = field(default_factory=list)
     held: list[Reservation] = field(default_factory=list)
     """`held`: the reservations of the gangs, sorted by object name; `held_names`: these names. The lists are

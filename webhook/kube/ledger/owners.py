@@ -1,7 +1,8 @@
 """Finds the owner of a hold that nobody has claimed: the stored object that names the reservation.
 
-A hold ends if there is no such object. That it has expired does not prove this: the API server may have been
-unavailable, the replica that answered the call may have been killed, and no other replica may lead yet.
+An expired hold is deleted only if there is no such object. The object may exist although nobody has claimed
+the hold in time: the API server may have been unavailable, or the replica that answered the call may have
+been killed and no other replica lead yet.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Owners: TypeAlias = Callable[[], Owner]
 
 
 async def nobody(held: Reservation) -> str:
-    """Returns "": no hold has an owner, and each ends when it expires."""
+    """Returns "": no hold has an owner, so each is deleted after it has expired."""
     return ""
 
 

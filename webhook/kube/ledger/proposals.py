@@ -39,12 +39,12 @@ writer dies.
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2
-"""Seconds between attempts if another replica was faster, or the API server does not answer; doubling."""
+"""Seconds between attempts if another replica was faster, or no answer came; the pause doubles each time."""
 
 
 UNREAD_SECONDS = 30.0
 """Seconds by which a hold is prolonged if its object cannot be read, for example because the conversion
-webhook of its kind is down. Its place stays reserved until then, and no other work waits for it.
+webhook of its kind is down. Its place stays reserved meanwhile; other holds are ended without waiting.
 """
 
 
@@ -58,7 +58,7 @@ def keeps_none(former: Reservation, wanted: Reservation) -> bool:
 
 
 _NEWEST, _OLDEST = 2**62, -1
-"""Later than every object, for the reservations that calls are about to write; earlier than every object."""
+"""`_NEWEST`: an order after all objects, for reservations not written yet. `_OLDEST`: before all objects."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +93,7 @@ class Proposals:
         self._owners = owners
         self._open: dict[_Call, None] = {}
         """Calls that are about to take or withdraw places, the oldest first. A call that they block waits for
-        their end: of many calls for one rack, each replica writes one.
+        their end, so of many calls for one rack, a replica writes only one at a time.
         """
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._ending: dict[str, asyncio.Task[bool]] = {}
@@ -130,7 +130,7 @@ class Proposals:
             raise
 
     async def hold(self, entry: Entry) -> bool:
-        """Returns whether no reservation that was written before this one and still exists excludes it."""
+        """Returns whether the entry's place is held: no earlier reservation that still exists blocks it."""
         assert entry.reservation is not None, "an entry that is claimed has a reservation"
         try:
             await self._judge_proposal(_Place(Wish(entry.reservation, entry.order), entry, entry.reservation))
@@ -154,7 +154,7 @@ class Proposals:
     def _ended(self, name: str, ending: asyncio.Task[bool]) -> None:
         del self._ending[name]
         if not ending.cancelled():
-            ending.exception()  # else asyncio logs a traceback if no caller waits any more
+            ending.exception()  # reads the error: else asyncio logs it if no caller waits
 
     async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"
@@ -173,6 +173,7 @@ class Proposals:
         return await self._view.delete(entry)
 
     async def _attempt(self, call: _Call) -> Taken:
+        """Makes one attempt. If it fails, its proposals are withdrawn; after `Unreachable` they stay."""
         self._view.check()
         owner = self._owners()
         for entry in self._view.expired(call.now):
@@ -202,8 +203,8 @@ class Proposals:
         call.settled = asyncio.Event()  # for the call's next attempt
 
     def _is_new(self, call: _Call, place: _Place) -> bool:
-        """Returns whether the book did not contain the reservation before the call. A write whose answer was
-        lost is the call's own, and therefore new.
+        """Returns whether the call adds the reservation to the book. This includes a reservation that an
+        earlier attempt of the call wrote, and whose answer was lost.
         """
         if place.entry is None:
             return self._view.kept(place.reservation.id) is None
@@ -212,8 +213,8 @@ class Proposals:
     async def _judged(self, call: _Call) -> list[_Place]:
         """Returns the places that the call can have as far as this replica knows; raises `Conflict`.
 
-        Reservations that block the call, or are kept, are read again, because the watch may not have shown
-        their release yet.
+        Reservations that block the call, or that its gangs hold already, are read again, because the watch
+        may not have shown their release yet.
         """
         looked_at: set[str] = set()
         while True:
@@ -231,17 +232,17 @@ class Proposals:
             looked_at |= doubtful
 
     def _before(self, call: _Call, holder: str) -> _Call | None:
-        """Returns another call of this replica that is about to take what blocks `call`, or a place for one
-        of its gangs; None for none.
+        """Returns another open call of this replica that writes a place for the gang `holder`, which blocks
+        `call`, or for a gang of `call` itself; None if there is none.
         """
-        if call in self._open:  # it has begun to write: two calls that wait for each other would never end
+        if call in self._open:  # `call` has begun to write: two calls could wait for each other forever
             return None
         gangs = {holder, *(wish.reservation.gang for wish in call.wishes)}
         return next((other for other in self._open if any(r.gang in gangs for r in other.wanted)), None)
 
     def _judged_here(self, call: _Call) -> tuple[list[_Place], str]:
-        """Returns the places of a call, each judged with those before it taken, and the gang that blocks one
-        ("" for none).
+        """Returns the places of a call up to the first that is blocked, and the gang that blocks it ("" for
+        none). Each is judged as if the places before it were reserved already.
         """
         places: list[_Place] = []
         taken = {
@@ -278,8 +279,8 @@ class Proposals:
             await self._view.look(documents.next_name(name))
 
     async def _written(self, call: _Call, places: Sequence[_Place]) -> list[_Place]:
-        """Returns the places with the objects that propose them. Raises the first error, after all writes
-        have ended.
+        """Writes the proposals, and returns the places with their objects. Raises the first error, after all
+        writes have ended.
         """
         results = await asyncio.gather(
             *(self._propose(call, place) for place in places), return_exceptions=True
@@ -306,7 +307,7 @@ class Proposals:
             wanted = documents.as_next(wanted, call.now + NEXT_SECONDS)
         call.written[wanted.id] = wanted
         if former is not None and former.reservation is None:  # an object that is ignored: overwrite it
-            return await view.merge(wanted.id, documents.moved(wanted, 0, former))  # 0: a proposal
+            return await view.merge(wanted.id, documents.moved(wanted, 0, former))  # 0: a new proposal
         try:
             document = await view.api.create(documents.RESERVATIONS, documents.proposed(wanted))
         except ApiError as error:
@@ -368,7 +369,7 @@ class Proposals:
             del call.written[name]
 
     async def _undo(self, call: _Call) -> None:
-        """Withdraws the proposals of a call that has ended. Those that cannot be deleted now expire."""
+        """Withdraws the proposals of a call that has ended. Those that cannot be deleted expire later."""
         try:
             with suppress(ApiError):
                 await self._look_again(call)

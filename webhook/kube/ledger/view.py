@@ -77,7 +77,8 @@ class BookView:
         """Returns the reservations that may block this one: all known, or those written `before` a resource
         version.
 
-        The gang's own reservation and its proposal of another place are left out with `before`.
+        With `before`, the gang's own reservation and its proposal of another place are left out: they do not
+        block it. Without, they are included: the gang may keep the place.
         """
         own = {reservation.id, documents.next_name(reservation.id)}
         return [
@@ -120,7 +121,7 @@ class BookView:
         except ApiError as error:
             if error.status != 404:
                 raise
-            if former is not None:  # an object that was created since the read stays
+            if former is not None:  # by UID: an object that was created since the read stays
                 self.objects.gone(name, former.uid)
             return None
         self.objects.stored(document)

@@ -45,8 +45,8 @@ BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 CONFIG_SPACES = ("kube-system", "kai-scheduler", "bayplan-system")
-"""Namespaces from which schedulers' ConfigMaps are read; those of the same name in a tenant's namespace are
-ignored.
+"""Namespaces from which schedulers' ConfigMaps are read. ConfigMaps of the same names in other namespaces are
+ignored, because a tenant may have written them.
 """
 
 
@@ -226,8 +226,8 @@ class ClusterWatch(Watches):
         self.news.set()
 
     async def find(self, api: Api, extra: Extra) -> str:
-        """Returns the API path of a resource, "" if it is not served, and records which: a served kind shows
-        that its scheduler is installed.
+        """Returns the API path of a resource, "" if it is not served, and records whether it is: a served
+        kind shows that its scheduler is installed.
         """
         path = await served_path(api, extra.group, extra.resource)
         with self._lock:
@@ -279,6 +279,7 @@ def _version(extra: Extra) -> str:
 
 
 _FLEETING = ("resourceVersion", "managedFields", "generation")
+"""Metadata fields that are dropped: else an update that changes nothing else would count as a change."""
 
 
 def _typed(extra: Extra, item: Json, _: Where) -> Json:

@@ -105,7 +105,8 @@ class Work:
 @dataclass(frozen=True, slots=True)
 class Unbound:
     """An unbound pod. `gated`: it has Bayplan's scheduling gate. `group`: the gang that it names, or the pod
-    as a gang of its own; None for a pod that never starts alone, because its owner is of a kind of gangs.
+    as a gang of its own; None for a pod that never starts alone, because objects of its owner's kind are
+    gangs.
 
     `replica`: the name of the gang of its replica or its set (`replica_of` in `pod_gang.py`), "" for none.
     `verdict`: the name of its scheduler and why the scheduler does not bind it, "" if the scheduler has not
@@ -144,11 +145,11 @@ class Unbound:
 def work_from(
     item: Json, where: Where, api_version: str, kind: str, groups: PodGroups = NO_GROUPS
 ) -> Work | None:
-    """Reads a stored workload; returns None for one that neither needs a plan nor opts out. Raises
-    `InputError`.
+    """Reads a stored workload; returns None for one that is not needed. Raises `InputError`.
 
-    A workload whose template marks its pods as a gang is kept too: it may have been a gang before. So is one
-    that names a PodGroup, because other members of the group may need a plan.
+    A workload is kept if it needs a plan, opts out, has a controller (its pods may belong to the controller's
+    gang), names a PodGroup (other members of the group may need a plan), or has a template that marks its
+    pods as a gang (it may have been a gang before).
     """
     document = {**item, "apiVersion": api_version, "kind": kind}
     workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where, podgroups=groups)
@@ -190,7 +191,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
     annotations = metadata.get("annotations") or {}
     note = placement_annotation(annotations)
     replica = replica_of(item, metadata.get("namespace", ""))
-    # A pod whose owner is of a kind of gangs never starts alone, not even while it outlives its deleted Job.
+    # If objects of its owner's kind are gangs, a pod never starts alone, not even after its Job is deleted.
     # A Deployment or StatefulSet that GANG_OF names may be no gang any more, which `gangs_of` finds out.
     of_replica = replica not in ("", annotations.get(GANG_OF))
     alone = not of_replica and not is_of_gang(item, metadata.get("namespace", ""))

@@ -47,12 +47,14 @@ class Gang:
     `ref` is a pod.
     """
     smaller: PodGroup | None = None
-    """The gang without the members that are known only by number; None if there are no such members."""
+    """The gang without members that are known only by number (a group's size counts them, but their objects
+    do not exist yet); None if there are no such members.
+    """
 
     @property
     def waits(self) -> bool:
-        """Whether it is in Bayplan's queue. A gang that others hold back is not, so that it delays no other
-        gang.
+        """Whether it is in Bayplan's queue. A gang that is held back (`held_back`) is not, so that it delays
+        no other gang.
         """
         return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
 
@@ -92,6 +94,7 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
         if name:
             members.setdefault(name, []).append(pod)
     for name, fellows in members.items():
+        # A gang of several objects that are all pods, so that no workload has added it to `shared`.
         if name not in result and any(pod.member is not None for pod in fellows):
             shared.setdefault(name, [])
     for name, brought in shared.items():

@@ -77,8 +77,8 @@ class KueuePlace:
 
     @property
     def matters(self) -> bool:
-        """Whether the place is kept. That of a single pod without devices is not: it takes no capacity that
-        gangs need. Only the resource names of devices contain a slash.
+        """Whether the place is kept. The place of a single pod without devices is not: it takes no capacity
+        that gangs need. Only the resource names of devices contain a slash.
         """
         return self.pods > 1 or any("/" in name for part in self.pod_sets for name in part.requests)
 

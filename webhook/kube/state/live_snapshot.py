@@ -1,8 +1,8 @@
 """The snapshot of a watched cluster, updated by the changes since it was last read.
 
 A changed pod, and a node whose fields changed, are applied to the previous snapshot, so that cached results
-for all other nodes stay valid. Only changed topologies, and added or removed nodes, may rebuild the trees.
-Pure: the caller holds the lock.
+for all other nodes stay valid. Only changed topologies, and added, removed or relabelled nodes, may rebuild
+the trees. Pure: the caller holds the lock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LiveSnapshot:
         """The pods in the snapshot, by key."""
         self._moved: dict[str, None] = {}
         self._changed_keys: dict[str, None] = {}
-        """The keys of nodes, and of pods, that changed since the snapshot."""
+        """`_moved`, `_changed_keys`: the keys of nodes and of pods that changed since the last snapshot."""
         self._redescribed = False
 
     def node_moved(self, key: str) -> None:

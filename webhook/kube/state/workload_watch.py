@@ -244,7 +244,7 @@ class _Grouped:
         names = entry.source.names if entry.source is not None else ()
         if not any((entry.ref.namespace, name) in self._joinable for name in names):
             return entry
-        # Hashing a large entry is slow. The cache keeps the entry, so that its id is not reused.
+        # By id, because hashing a large entry is slow. The cache keeps the entry, so its id is not reused.
         stored, read = self._read.get(id(entry), (None, None))
         if stored is not entry or read is None:
             read = self._read_again(entry)

@@ -44,7 +44,7 @@ def refused(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
     """Returns why the eviction API would never evict all of these pods, as the end of a sentence; "" if it
     may.
 
-    It refuses to evict a pod that several budgets cover.
+    The API refuses to evict a pod that several budgets cover.
     """
     covering = max((sum(budget.covers(pod) for budget in budgets) for pod in pods), default=0)
     return f"is in {covering} PodDisruptionBudgets, which the eviction API refuses" if covering > 1 else ""

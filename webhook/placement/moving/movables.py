@@ -74,7 +74,8 @@ class _PodOfGang:
     """A bound pod and its gang.
 
     `gang`: the gang's name, that of the pod if it has no gang. `group`: the gang's request; None if unknown.
-    `started`: seconds since the epoch. `keeps`, `opted_in`, `maker`: as in `Movable`.
+    `started`: seconds since the epoch. `keeps`: why the pod may not be moved, "" if it may. `opted_in`: a
+    label says that it may be restarted. `maker`: for a pod without a gang, the UID of its controller.
     """
 
     gang: str
@@ -202,6 +203,7 @@ def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapp
     names = (first.gang, first.maker, namespace_of(first.gang))
     lasting = next((pod.keeps for pod in pods if pod.keeps), "") or refused(bound, scene.budgets)
     lasting = lasting or next((left_alone[name] for name in names if name in left_alone), "")
+    # A budget may allow the eviction later, without a change of these objects; all other reasons last.
     for_now = "" if lasting else protected(bound, scene.budgets)
     return Movable(
         group,

@@ -20,7 +20,7 @@ PREEMPTIBILITY = "kai.scheduler/preemptibility"
 """KAI's label of pods and workloads: `preemptible` or `non-preemptible`; any other value is ignored."""
 
 NON_PREEMPTIBLE_FROM = 100
-"""The lowest priority of pods that KAI does not preempt, if they do not have that label: the value of KAI's
+"""From this priority on, KAI does not preempt pods without the label `PREEMPTIBILITY`: the value of KAI's
 PriorityClass `build`."""
 
 

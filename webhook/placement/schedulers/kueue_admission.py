@@ -20,8 +20,8 @@ from webhook.workloads import Workload
 
 
 def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) -> Workload:
-    """Returns the workload marked with how Kueue treats it (see above); unchanged if the cluster has no
-    Kueue.
+    """Returns the workload marked with how Kueue treats it (see the table of this module); unchanged if the
+    cluster has no Kueue.
     """
     if KUEUE not in seen.shown:
         return workload

@@ -25,8 +25,8 @@ class _OfParameters:
     """
 
     values: dict[tuple[object, ...], tuple[Any, Any]] = field(default_factory=dict)
-    """By the condition's meaning and the identity of the parameter object, which is kept alive, so that no
-    other object gets the same `id`."""
+    """The parameter object and the condition's value, by the condition's meaning and the `id` of the
+    parameter object. The object is kept alive so that no other object gets the same `id`."""
 
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
         """Returns the value of a condition. Raises CelError, which is not cached."""
@@ -41,8 +41,9 @@ class _OfParameters:
 
 
 MAX_VALUES = 4096
-"""Parameters change seldom, and a set of policies has some fifty conditions of this kind. When there are this
-many values, they are of parameters and policies of the past."""
+"""Maximum number of values; all are removed when it is reached. Parameters seldom change, and a set of
+policies has about fifty conditions of this kind, so by then most values are of former parameters and
+policies."""
 
 _OF_PARAMETERS = _OfParameters()
 
@@ -67,7 +68,7 @@ class KnownConditions:
             return _OF_PARAMETERS.evaluate(condition, activation, budget)
         obj = shown = None
         if reads.target:
-            # `activation.obj` is one object for all equal templates, the old state of an update is not.
+            # Equal templates share `activation.obj`, but each has its own old state, so both are in the key.
             obj, shown = activation.obj, activation.target.old
         whole = activation.whole if reads.bayplan else None
         params = activation.params if reads.params else None

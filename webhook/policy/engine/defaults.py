@@ -196,7 +196,7 @@ def _job(job: Json) -> None:
         },
     )
     _template(spec)
-    # A Job without labels has those of its template.
+    # The API server gives a Job without labels those of its template.
     labels = _map(spec, "template", "metadata", "labels")
     if labels and isinstance(job.get("metadata"), dict) and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)

@@ -7,9 +7,9 @@ device does not have is an empty map, an attribute that it does not have is an e
 an error, the device does not match here; the scheduler, if it comes to such a device, allocates nothing to
 the pod.
 
-The planner may not know whether a device has an attribute: it knows all only if `Device.complete` is set, and
-then still not those in `SINGLE`, such as a serial number. If the expression's value depends on an attribute
-that is not known, the result is None.
+The planner may not know whether a device has an attribute: it knows all attributes only if `Device.complete`
+is set, except for those in `SINGLE` (such as a serial number), which it never knows. If the expression's
+value depends on an attribute that is not known, the result is None.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class _Domains(Mapping[str, "_DomainValues"]):
 
 
 class _DomainValues(Mapping[str, CelValue]):
-    """The attributes or capacities of a domain."""
+    """The attributes or capacities of a device whose qualified names (DOMAIN/NAME) have this domain, by
+    name."""
 
     def __init__(
         self, lookups: _Lookups, values: Mapping[str, Value | quantity.Quantity], domain: str

@@ -68,8 +68,8 @@ class Exemptions:
         """Records the use of an exemption from a policy. Returns whether the caller must undo the effect of
         the policy.
 
-        It must if an exemption is current. If all have ended, the record says that the one which ended last
-        would have been used. `outcome` returns the effect as text.
+        The caller must undo it if an exemption is current. If all have ended, the record says that the one
+        which ended last would have been used. `outcome` returns the effect as text.
         """
         exemption = self.exempt(policy)
         if exemption is not None:

@@ -27,7 +27,7 @@ from webhook.policy.model.policy import Expression, Policy, PolicyBinding, Polic
 from webhook.wire.request import AdmissionRequest
 
 CONDITIONS_SHARE = 4
-"""Match conditions may cost a quarter of the policies' limit: the ratio of upstream's two limits."""
+"""The cost limit of match conditions is this fraction (1/4) of the policies' limit, as in the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ObjectCache:
     for it stay valid. Otherwise, after a mutation of one of n templates, the results of all n would have to
     be computed again.
 
-    - `templates`: those in the object `targets_of`
+    - `templates`: the templates in the object `targets_of`, as targets
     - `defaulted`: by path and `template`, the shown value and its copy with defaults
     - `contents`: by path, the template and its JSON; `by_content`: by this JSON and `template`, the copy
       with defaults
@@ -102,7 +102,8 @@ class PolicyPass:
     cache: ObjectCache = field(default_factory=ObjectCache)
     conditions: KnownConditions = field(default_factory=KnownConditions)
     match_results: dict[tuple[int, bool], bool] = field(default_factory=dict)
-    """Whether a match applies, by its identity (policies keep it alive) and whether the target is a template.
+    """Whether the rules of a match apply, by the `id` of the match (which policies keep alive), and by
+    whether the target is a template.
     """
     params: dict[tuple[int, int, bool], list[Mapping[str, Any]]] = field(default_factory=dict)
     """Parameter objects, by the identities of a paramKind and a paramRef, which policies keep alive and
@@ -158,7 +159,7 @@ class PolicyPass:
         If there is no parameter object and the binding allows that, upstream does not run the policy. A
         bayplan.dev policy is run with `params` null, so that the defaults in its expressions apply: otherwise
         a folder of policies that is given with `-p`, without parameters, would do nothing without a message.
-        The implicit binding (`name` is "") does not allow it.
+        The implicit binding (`name` is "") does not allow that.
         """
         narrows = binding.match is not EVERY_REQUEST
         if narrows and not self._matches(binding.match, target, empty_rules_match=True):
@@ -182,7 +183,7 @@ class PolicyPass:
 
         Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object
         in a file without a namespace is used for every namespace. The implicit binding of a policy without
-        one (`unbound`) refers to the objects of all namespaces.
+        bindings (`unbound`) refers to the objects of all namespaces.
         """
         ref, unbound = binding.param_ref, not binding.name
         if ref is None or policy.param_kind is None:
@@ -221,7 +222,7 @@ class PolicyPass:
 
     def form(self, target: Target, *, template: bool) -> Form | None:
         """Returns the form of a template (see `template_forms.py`), for which policies are run once; None for
-        a target on which they are run by itself.
+        a target on which policies are run separately.
         """
         return self.cache.forms.form(
             target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)

@@ -57,8 +57,8 @@ class Form:
 class Forms:
     """The forms of one object's templates in one pass over the policies.
 
-    `places`: the stand-ins, by the paths at which templates differ; None until the first form is requested.
-    `forms`: by the form's content as JSON.
+    `places`: for each path at which the templates differ, the stand-in that replaces the value there; None
+    until the first form is requested. `forms`: by the form's content as JSON.
     """
 
     places: dict[Path, StandIn] | None = None
@@ -67,11 +67,11 @@ class Forms:
     """By the path of the template: its content, and the form of that content."""
 
     def form(self, target: Target, templates: Sequence[Target], show: Show) -> Form | None:
-        """Returns the form of a target; None if policies are run on this target by itself.
+        """Returns the form of a target; None if policies are run on this target separately.
 
-        That is so for the object itself, for an object's only template, for templates of an updated object
-        (each has its own `oldObject`), for templates that are no PodTemplateSpec (`Target.inlined`), and for
-        content that JSON cannot represent. `show` returns the content of a target as policies see it.
+        They are run separately on the object itself, on an object's only template, on templates of an updated
+        object (each has its own `oldObject`), on templates that are no PodTemplateSpec (`Target.inlined`),
+        and on content that JSON cannot represent. `show` returns the content of a target as policies see it.
         """
         if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
             return None

@@ -254,7 +254,7 @@ class _Collected:
         """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotations = dict(self.annotations)
-        # Such a policy reads no value of the PodSet, so nothing needs to be hidden from it.
+        # A policy that reads no value of the PodSet needs nothing hidden from it.
         seen = target if policy.reads_no_pod_set else with_pod_set_hidden(target)
         try:
             self._validate(policy, run, policy_pass.activation(run, seen, whole, form.shown), policy_pass)

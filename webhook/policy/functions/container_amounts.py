@@ -42,7 +42,7 @@ class StatedContainer:
 
     @property
     def shares(self) -> bool:
-        """Whether it gets a share of the node, because it requests GPUs or MIG slices."""
+        """Whether the container gets a share of the node, because it requests GPUs or MIG slices."""
         return self.gpus + self.slices > 0
 
 
@@ -52,8 +52,8 @@ class AmountRules:
 
     `small`: the amount, as text, of a container without GPUs. `per_gpu`, `per_slice`: the share for each GPU
     and each MIG compute slice, in cores or bytes. `allowed`: the maximum of one container in the namespace,
-    in cores or GiB. `step`: CPUs are a multiple of it. `limits_first`: a limit takes precedence over a
-    request.
+    in cores or GiB. `step`: a number of CPUs is a multiple of this. `limits_first`: a limit takes precedence
+    over a request.
     """
 
     resource: Resource

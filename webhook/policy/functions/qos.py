@@ -49,7 +49,7 @@ class _Task:
     """One pod that is to become Guaranteed, with the facts about its cluster.
 
     `kinds`: all nodes, grouped by equal properties; `able`: those that could take the pod as written.
-    `share`: of one GPU. `ranges`: the namespace's LimitRanges for containers.
+    `share`: the share of one GPU. `ranges`: the namespace's LimitRanges for containers.
     """
 
     spec: Mapping[str, Json]
@@ -64,10 +64,11 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """The amounts to write. `by_resource`: one for each container; `of_pod`: the pod's own amount.
+    """The amounts to write. `by_resource`: one amount for each container, in the order of `_Task.containers`;
+    `of_pod`: the pod's own amount.
 
-    `kept`: the resources that stay as written, because no node has enough for the raised request, with that
-    request (millicores or bytes).
+    `kept`: the resources that stay as written, because no node has enough for the raised request; by
+    resource, that request in millicores or bytes.
     """
 
     by_resource: Mapping[Resource, Sequence[Json]]
@@ -250,8 +251,8 @@ def _count(resource: Resource, text: Json) -> int:
 def _chosen(task: _Task) -> tuple[_Task, _Amounts]:
     """Returns the pod and its amounts, without resources that no node could provide.
 
-    The first of these with which the pod fits a node: all amounts; without cpu; without memory; without both.
-    If it fits with none of them, all amounts.
+    Tries in this order: all amounts; without cpu; without memory; without both. Returns the first with which
+    the pod fits a node, or all amounts if it fits with none.
     """
     own = {name: side for name in RESOURCES if (side := _pod_amounts(task.spec, name)) is not None}
     texts = {name: amounts(task.containers, _rules(task, name)) for name in RESOURCES if name not in own}

@@ -1,4 +1,4 @@
-"""The worker processes of a server, and the choice of the one that decides.
+"""The worker processes of a server, and the choice of a worker for each decision.
 
 `Pool.decide` is called instead of `decide`: the calling thread gives the decision to an idle worker and
 waits. If that worker cannot make it (there is no worker yet, or policies or topologies have changed), the
@@ -170,7 +170,7 @@ class Pool:
         worker.kill()
 
 
-class WorkerFault(Exception):  # noqa: N818 - the server's log has it whole
+class WorkerFault(Exception):  # noqa: N818 - the server logs it with the traceback
     """An unexpected error in a worker; contains its traceback."""
 
 

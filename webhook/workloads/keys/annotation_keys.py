@@ -13,11 +13,12 @@ RESERVATION = RESERVATION_KEY
 
 
 PLACEMENT = "bayplan.dev/placement"
-"""Annotation: a summary of the plan as JSON: decision, topology, level, domain, reserves, nodes."""
+"""Annotation: a summary of the plan as JSON: decision, topology, level, domain, reserves, nodes; of a waiting
+gang, what it waits for (`stamp.py`)."""
 
 
 POLICIES = "bayplan.dev/policies"
-"""Annotation: the policies that ran, `name,name@revision`."""
+"""Annotation: the policies that changed the object, and their revision: `name,name@revision`."""
 
 
 APPLIED = "bayplan.dev/applied"

@@ -1,10 +1,11 @@
 """Finds keys that are similar to one of Bayplan's, KAI's, Kueue's or nod-ai's, such as
 `topology-required-placment`.
 
-Schedulers ignore unknown keys, so such a key causes a slow job rather than an error. Similar means that the
-domain and the name each differ by a letter or two; keys of other systems are ignored. The name of a resource
-is taken for a mistake if it is in a list of common ones (`nvidia.com/shared-gpu`), or if it is one slip
-(`_one_edit`) away from a device's or from a resource that some node offers; other names are valid.
+Schedulers ignore unknown keys, so such a key causes a slow job rather than an error. A key is similar if its
+domain and its name are (`_NEAR_DOMAIN`, `_NEAR`), or if its long name is similar to a name in any of the
+domains. The name of a resource is taken for a mistake if it is in a list of common mistakes
+(`nvidia.com/shared-gpu`), or if it is one slip (`_one_edit`) away from a device's or from a resource that
+some node offers; other names are valid.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ DOMAINS = ("bayplan.dev", "kai.scheduler", "kueue.x-k8s.io", "topology.scheduler
 
 
 _NEAR = 0.85
-"""Minimum similarity of two names: one wrong letter in seven. Kueue's other keys stay below it."""
+"""Minimum similarity of two names: one wrong letter in seven. Kueue's other keys stay below it, apart from
+those in `_REAL`."""
 
 
 _NEAR_OWN = 0.7
@@ -36,7 +38,8 @@ _NEAR_DOMAIN = 0.8
 
 
 _TELLING = 12
-"""Minimum length of a name that is compared with the known names of all domains; `queue` is too short."""
+"""Minimum length of a key's name that is compared with the names in all domains, if the key's own domain has
+no similar name. Shorter names (`queue`) may be keys of any system."""
 
 
 _REAL = frozenset(

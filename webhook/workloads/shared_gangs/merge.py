@@ -1,8 +1,8 @@
 """Combines the known members of a gang that consists of several objects. Pure.
 
-The pods of known members (objects that were read) form PodSets, one for each part and shape. Of the other
-members only the number of pods is known: *placeholders* keep room for them. The request of a placeholder is
-the first of these that is known:
+The pods of known members (objects that were read) form PodSets, one for each part (for example prefill, see
+`subgroups.py`) and shape. Of the other members only the number of pods is known: *placeholders* keep room for
+them. The request of a placeholder is the first of these that is known:
 
 - the request that the gang states for its part (`bayplan.dev/gang-resources`), if no pod of the part is known
 - the request that the gang states for each pod (the same annotation)
@@ -93,7 +93,7 @@ def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
 
 
 def pod_set_in(gang: PodGroup, own: PodSet) -> str:
-    """Returns the name of a member's PodSet in the combined gang (see `_names`); "" if it is not in it."""
+    """Returns the name of a member's PodSet in the combined gang (see `_names`); "" if the gang lacks it."""
     key = _key(own.shape)
     names = [pod_set.name for pod_set in gang.pod_sets if _key(pod_set.shape) == key]
     return next((name for name in names if name == own.name or name.startswith(f"{own.name}-")), "")
@@ -130,7 +130,7 @@ def _placeholders(
         if count:
             alike = [pod_set for kind, pod_set in sets.items() if kind[0] == name]
             like = _largest(alike or sets.values())
-            # The request of a known pod of the part takes precedence over the one stated for the part.
+            # The request stated for the part is used only if no pod of the part is known.
             room = seat if alike or name not in stated else stated[name]
             shape = like.shape if room is None else _asking(like.shape, room)
             constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint
@@ -166,7 +166,8 @@ def _within(
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Returns levels, each with the PodSets that are required in one domain of it (`PodGroup.within`).
 
-    If a PodSet was split by shape, all that it became are named, and stay in one domain of its own level.
+    If a PodSet was split by shape, all resulting PodSets are listed, and the level that the PodSet required
+    is required for them together.
     """
     several = {kind[0] for kind, name in names.items() if name != kind[0]}
     own = {name: pod_set.constraint.required for (name, _), pod_set in sets.items() if name in several}
@@ -191,7 +192,7 @@ def _key(shape: PodShape) -> str:
 
 
 def _names(candidates: list[str]) -> list[str]:
-    """Returns distinct names for PodSets of one part with several shapes: `main`, `main-2`, …, without those
+    """Returns distinct names for PodSets of one part with several shapes: `main`, `main-2`, …, without names
     that another part has.
     """
     seen: Counter[str] = Counter()

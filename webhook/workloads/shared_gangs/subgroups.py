@@ -25,7 +25,8 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Subgroups:
     """The subgroups of a PodGroup. `parts`: those without children, by name. `within`: levels, each with the
-    parts required in one domain of it. `requests`: of subgroups with children, without the constraints.
+    parts required in one domain of it. `requests`: the requests of subgroups with children, without their
+    constraints.
     """
 
     parts: Mapping[str, Part] = field(default_factory=dict)

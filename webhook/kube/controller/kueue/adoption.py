@@ -59,8 +59,8 @@ class NodesByLabels:
     _by_keys: dict[tuple[str, ...], dict[tuple[str, ...], list[str]]] = field(default_factory=dict)
 
     def having(self, labels: tuple[tuple[str, str], ...]) -> list[str]:
-        """Returns the names of the nodes with all of these labels; a node without a hostname label counts as
-        having its name as such.
+        """Returns the names of the nodes with all of these labels; a node without a hostname label is
+        found by its name.
         """
         keys = tuple(key for key, _ in labels)
         if keys not in self._by_keys:
@@ -82,7 +82,7 @@ def adopted(snapshot: Snapshot, place: KueuePlace, name: str, nodes: NodesByLabe
         return Adopted(held, lacking)  # unchanged seats stay, whatever has happened to their nodes
     fitting, crowded = scene.fitting(wanted)
     lacking += crowded
-    while fitting:
+    while fitting:  # each turn leaves out the seats on nodes of one gang that is in the way
         reservation = _reservation(snapshot, place, name, fitting, former)
         holder = _in_the_way(snapshot, reservation)
         if holder is None:
@@ -150,7 +150,7 @@ class _Scene:
     def seats(self, nodes: NodesByLabels) -> tuple[Seats, tuple[str, ...]]:
         """Returns the assigned seats, and as text those for which there is no node or no room.
 
-        As many seats as pods have succeeded (`ended`) are left out, but only seats without a bound pod.
+        A succeeded pod (`ended`) needs no seat: for each, a seat without a bound pod is left out.
         """
         seats, lacking = Seats(), []
         for part in self.place.pod_sets:

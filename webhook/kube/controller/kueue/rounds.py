@@ -89,7 +89,7 @@ def kueue_round(
         own = [gangs[name] for name in _gangs_of(place, of_owner)]
         placed.update(gang.name for gang in own)
         holding = _holding(snapshot, place, own)
-        if len(holding) > 1:  # several gangs share the Workload: which of them its seats are for is unknown
+        if len(holding) > 1:  # several gangs share the Workload: it is unknown which seat is for which
             for unclear in holding:
                 if not snapshot.runs(unclear):
                     actions.append(Release(unclear, "Kueue places its pods", gangs.get(unclear.gang)))
@@ -138,12 +138,12 @@ def _by_owner(gangs: Mapping[str, Gang]) -> dict[str, dict[str, None]]:
 
 def _gangs_of(place: KueuePlace, of_owner: Mapping[str, Mapping[str, None]]) -> list[str]:
     names = (name for owner in place.owners for name in of_owner.get(owner.uid, ()))
-    # The API server does not check the UIDs of owners.
+    # The API server does not check the UIDs of owners: a user may state one of another namespace.
     return list(dict.fromkeys(name for name in names if namespace_of(name) == place.ref.namespace))
 
 
 def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list[Reservation]:
-    """Returns the reservations of gangs other than the Workload's own that are for the Workload's pods."""
+    """Returns the reservations for the Workload's pods, except the one under the Workload's own name."""
     ids = {name for pod in pods_of(snapshot, place) for name in carried(pod)}
     gangs = (snapshot.holds.gangs.get(name) for name in sorted(ids))
     # Users can copy the annotation from a pod of another namespace: such an id has no effect.

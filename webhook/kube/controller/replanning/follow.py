@@ -29,7 +29,7 @@ def followed(
 
     `left`: nodes that the gang was moved off, where its pods may stay for a while.
     """
-    # A pod with several ids (an object with several gangs) may belong to another of these gangs.
+    # The object of a pod with several ids has several gangs: the pod may belong to any of them.
     pods = [
         pod
         for pod in snapshot.bound.of_gang(held.gang, held.id)

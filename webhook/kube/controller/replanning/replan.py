@@ -103,7 +103,7 @@ def _fill(
         return None
     # Within the domains that the gang holds whole, the moved pods need no reservation of their own.
     inside = domain == held.domain and bool(held.domains)
-    # The names differ by spaces, so that `plan` takes the parts for two gangs, neither of which exists.
+    # Trailing spaces make two names that no gang has, so that `plan` treats the parts as two new gangs.
     used = replace(
         held, id=held.id + "-stays", gang=f"{held.gang} ", mode="nodes", domains=(), assignments=stays
     )
@@ -116,7 +116,7 @@ def _fill(
             for pod_set in group.pod_sets
             if moving[pod_set.name]
         ),
-        constraint=Constraint(topology=group.constraint.topology),
+        constraint=Constraint(topology=group.constraint.topology),  # `replay` below checks the gang's own
         reserve="nodes" if inside else held.mode,
     )
     answer = plan(remaining.with_reservation(used), rest)
@@ -148,7 +148,7 @@ def _merged(
     inside: bool,
 ) -> Reservation:
     """Returns one reservation for the pods that stay and those that move. `inside`: whether all pods are
-    within the domains that the gang holds whole, so that none is added.
+    within the domains that the gang holds whole, so that no domain is added.
     """
     counts: Counter[tuple[str, str]] = Counter()
     for assignment in (*stays, *answer.assignments):

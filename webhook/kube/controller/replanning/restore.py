@@ -83,6 +83,7 @@ def _around(
         for pod_set in group.pod_sets
         if pod_set.count > standing[pod_set.name]
     )
+    # With absent pods, at least a domain that can be reserved whole: `replan` looks for room there first.
     reserved = topology.reservable_index + 1
     domain = common_domain(paths)[:reserved] if absent else common_domain(paths)
     level = topology.levels[len(domain) - 1] if domain else ""

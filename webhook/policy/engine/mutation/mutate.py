@@ -257,7 +257,7 @@ class MutatingPass:
         None if the run reads a stand-in or fails, or if the changed templates have no common form: the effect
         may then depend on the template.
         """
-        # Such a policy reads no value of the PodSet, so nothing needs to be hidden from it.
+        # A policy that reads no value of the PodSet needs nothing hidden from it.
         seen = target if policy.reads_no_pod_set else with_pod_set_hidden(target)
         steps: list[Changes] = []
         try:
