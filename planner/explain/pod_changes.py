@@ -189,7 +189,7 @@ def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change
     """
     offered = _offered_resources(problem.snapshot.base)
     for asked in dict.fromkeys(name for shape in _shapes(problem, names) for name in shape.requests):
-        if asked in offered or "/" not in asked or not _offered(problem, asked):
+        if asked in offered or "/" not in asked or not _requested_directly(problem, asked):
             continue
         vendor = asked.partition("/")[0]
         taken = {name for shape in _shapes(problem, names) for name in shape.requests}
@@ -217,7 +217,7 @@ def _offered_resources(base: Infrastructure) -> frozenset[str]:
     )
 
 
-def _offered(problem: PlacementProblem, resource: str) -> bool:
+def _requested_directly(problem: PlacementProblem, resource: str) -> bool:
     """Returns whether some pod requests the resource itself. If all pods that have it in their requests have
     device claims, it may only be a pool that the planner counts for these claims.
     """

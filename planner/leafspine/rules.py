@@ -150,11 +150,11 @@ def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProbl
     if having:
         return having, problem
     # The topology that has the domain, although the request may not use that topology.
-    pool = next((name for name, fabric in by_topology.items() if fabric.inside(domain)), "")
-    if pool and (levels_asked(problem.gang) or topologies_asked(problem.gang)):
+    topology_name = next((name for name, fabric in by_topology.items() if fabric.inside(domain)), "")
+    if topology_name and (levels_asked(problem.gang) or topologies_asked(problem.gang)):
         raise Refusal(
             "MultipleTopologies",
-            f"The request points into two topologies: the preferred domain {domain!r} is in {pool}, "
+            f"The request points into two topologies: the preferred domain {domain!r} is in {topology_name}, "
             f"the rest means {', '.join(t.name for t in allowed)}. Name a domain of that one.",
         )
     domain_names = listed(names(fabrics), 12)

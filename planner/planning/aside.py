@@ -25,7 +25,7 @@ from planner.model.topology import Domain
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 
-MAX_PASSED = 7
+MAX_SKIPPED = 7
 """Maximum number of places that a gang skips. Each costs one more plan, a small part of a decision. Skipping
 more gains little, because so many rivals seldom choose the same place. `make bench-cluster` prints how many
 decisions a pod takes with several replicas."""
@@ -43,20 +43,20 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     answers, avoiding = [plan(snapshot, group)], snapshot
     # A gang with a reservation keeps its place; a gang that will hold nothing is in no other gang's way.
     held = reservation_for(snapshot, group, answers[0]) if rivals and not answers[0].replayed else None
-    passed = _passed(group.name, rivals // _sharers(snapshot, held)) if held is not None else 0
-    while held is not None and len(answers) <= passed:
+    skipped = _skipped(group.name, rivals // _sharers(snapshot, held)) if held is not None else 0
+    while held is not None and len(answers) <= skipped:
         avoiding = avoiding.with_reservation(_shadow(avoiding, held, len(answers)))
         further = plan(avoiding, group)
         if _kind(snapshot, further) != _kind(snapshot, answers[0]):
             break
         answers.append(further)
         held = reservation_for(avoiding, group, further)
-    return answers[passed % len(answers)]
+    return answers[skipped % len(answers)]
 
 
-def _passed(gang: str, rivals: int) -> int:
+def _skipped(gang: str, rivals: int) -> int:
     """Returns the number of places that the gang skips, by a hash of its name."""
-    return int.from_bytes(hashlib.sha256(gang.encode()).digest()[:4]) % (min(rivals, MAX_PASSED) + 1)
+    return int.from_bytes(hashlib.sha256(gang.encode()).digest()[:4]) % (min(rivals, MAX_SKIPPED) + 1)
 
 
 def _sharers(snapshot: Snapshot, held: Reservation) -> int:
@@ -65,7 +65,7 @@ def _sharers(snapshot: Snapshot, held: Reservation) -> int:
     """
     if held.mode != "nodes" or any(traits.terms for _, traits in held.traits):
         return 1
-    sharers = MAX_PASSED + 1
+    sharers = MAX_SKIPPED + 1
     for node, uses in used_by(held).items():
         free = snapshot.plain_free_on(node) or {}
         sharers = min([sharers, *(free.get(name, 0) // amount for name, amount in uses.items() if amount)])

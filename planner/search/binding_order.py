@@ -63,7 +63,7 @@ class BindingOrderCheck:
         """Returns the nodes on which the rule counts pods for a pod of the class; None for all nodes."""
         return pinned[class_index] if pinned is not None and rule.spread.by_affinity else None
 
-    def ends(self) -> bool:
+    def can_all_be_bound(self) -> bool:
         """Reports whether an order in which all pods can be bound was found within the limit."""
         order = self._order()
         # For each pod bound so far, and for the next pod: the seats to try, and the index of the next seat.

@@ -31,7 +31,7 @@ from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import PATIENCE, clusters, example, review
 from webhook.cli.common.inputs import policy_store, shipped
 from webhook.server.cluster_source import NoCluster
-from webhook.server.garbage_collection import look_at_the_young_alone
+from webhook.server.garbage_collection import freeze_survivors
 from webhook.server.http import Webhook
 from webhook.server.service import Service
 
@@ -125,7 +125,7 @@ async def measured(folder: str) -> dict[str, float]:
         for row in rows:  # what is worked out once for a cluster and a set of policies
             await row.seconds()
         gc.collect()
-        look_at_the_young_alone()  # as the server does
+        freeze_survivors()  # as the server does
         rounds = [[await row.seconds() for row in rows] for _ in range(ROUNDS)]
     return {row.name: min(times) for row, times in zip(rows, zip(*rounds, strict=True), strict=True)}
 

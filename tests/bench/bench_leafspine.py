@@ -26,7 +26,7 @@ from planner.model.topology import HOSTNAME, Link, Topology
 from planner.planning.plan import plan
 from webhook.admission.decision import decide
 from webhook.cli.common.inputs import policies
-from webhook.server.garbage_collection import look_at_the_young_alone
+from webhook.server.garbage_collection import freeze_survivors
 from webhook.wire.request import from_object
 from webhook.workloads import read
 
@@ -85,7 +85,7 @@ def measured() -> tuple[dict[str, dict[int, list[float]]], int]:
     running: list[str] = []
     strategies = cycle(("consolidated", "balanced", "distributed"))
     moment.base.trees  # noqa: B018 - built once, when the cluster is read
-    look_at_the_young_alone()  # as `bayplan serve` does
+    freeze_survivors()  # as `bayplan serve` does
     placed = 0
     for number in range(CALLS):
         size = SIZES[number % len(SIZES)]

@@ -42,7 +42,7 @@ from webhook.cli.common.inputs import policy_store
 from webhook.cli.installation.deciding import DecidingProcesses, deciding_processes
 from webhook.kube.state.live_snapshot import LiveSnapshot
 from webhook.policy.engine.device_selectors import read_cluster
-from webhook.server.garbage_collection import look_at_the_young_alone
+from webhook.server.garbage_collection import freeze_survivors
 from webhook.server.http import Webhook
 from webhook.server.service import Service, decide_here
 from webhook.server.workers.pool import Pool
@@ -126,7 +126,7 @@ async def rates() -> None:
                 client = await stack.enter_async_context(TestClient(TestServer(app)))
                 sides[count] = Side(client, processes)
                 await calls(client)
-            look_at_the_young_alone()
+            freeze_survivors()
             for _ in range(ROUNDS):
                 for side in sides.values():
                     await side.round()

@@ -21,12 +21,12 @@ from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.admission.ledger_steps import (
     LedgerStep,
+    claimed_reservations,
     claiming,
     confirming,
     releasing,
     releasing_suspended,
     reserving,
-    sealed,
 )
 from webhook.admission.modes import ModeInForce, answer_in
 from webhook.admission.own_keys import without_foreign_plan, without_gang_labels
@@ -246,7 +246,7 @@ def _patched(
     return Decision(
         with_changes(response, effects) if effects and refused is None else response,
         result if refused is None else original,
-        reserving(context.request, plan, sealed(before)) if refused is None else (),
+        reserving(context.request, plan, claimed_reservations(before)) if refused is None else (),
         plan,
         mutated,
         effects,

@@ -69,7 +69,7 @@ def reserving(
     )
 
 
-def sealed(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
+def claimed_reservations(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
     """Returns the claimed reservations, which no other call can withdraw.
 
     Another call may have made a hold, and withdraws it if it meets a conflict. The mutating call therefore

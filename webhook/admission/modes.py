@@ -68,7 +68,7 @@ def mode_in_force(namespace: Json | None, settings: Settings) -> ModeInForce:
     shown = f'"{label}"' if isinstance(label, str) else f"{str(label).lower()}, which is no string (quote it)"
     warning = (
         f"namespace {_name(namespace)}: label {MODE} is {shown}; valid are {', '.join(MODES)}. "
-        f"{settings.mode} serves, as for namespaces without it"
+        f"Mode {settings.mode} applies, as for namespaces without the label"
     )
     return ModeInForce(settings.mode, warning)
 

@@ -11,16 +11,16 @@ import gc
 from collections.abc import Mapping
 
 
-def look_at_the_young_alone() -> None:
+def freeze_survivors() -> None:
     """Freezes all existing objects, and after each later full collection those that survived it.
 
     A frozen object is not visited by the collector again (`gc.freeze`).
     """
     gc.freeze()
-    if _outlived not in gc.callbacks:
-        gc.callbacks.append(_outlived)
+    if _freeze_after_collection not in gc.callbacks:
+        gc.callbacks.append(_freeze_after_collection)
 
 
-def _outlived(phase: str, info: Mapping[str, int]) -> None:
+def _freeze_after_collection(phase: str, info: Mapping[str, int]) -> None:
     if phase == "stop" and info["generation"] == 2:
         gc.freeze()

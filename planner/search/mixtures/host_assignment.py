@@ -114,7 +114,7 @@ class HostAssignment:
         """Returns the mixtures that these items can hold together, reduced to what the rules of a domain of
         the class allow.
         """
-        counts, no_cost = self._counts, _Free()
+        counts, no_cost = self._counts, _NoCost()
         stage: CostBySum = {counts.zero: 0}
         for item in items:
             self._budget.spend(len(stage) * (len(item.options) + 1))
@@ -206,7 +206,7 @@ class HostAssignment:
         return pods_by_host
 
 
-class _Free(dict[PodCount, int]):
+class _NoCost(dict[PodCount, int]):
     """The highest allowed cost of each sum, always 0: for sums of options that cost nothing."""
 
     def __missing__(self, counts: PodCount) -> int:

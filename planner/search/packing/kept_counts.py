@@ -82,7 +82,7 @@ def _union(
     )
     if not rules:
         return None
-    members = [
+    unions = [
         (
             rule_level == level,
             [index for index, pod_class in enumerate(pod_classes) if set(pod_class.names) & set(names)],
@@ -92,8 +92,8 @@ def _union(
 
     def united(value: PodCount, has_name: bool) -> PodCount:
         each = list(counts.each(value))
-        for _ in members:  # if one union loses its pods, another with the same class loses them too
-            for at_this_level, indices in members:
+        for _ in unions:  # if one union loses its pods, another with the same class loses them too
+            for at_this_level, indices in unions:
                 if (at_this_level and not has_name) or any(
                     each[index] < pod_classes[index].count for index in indices
                 ):

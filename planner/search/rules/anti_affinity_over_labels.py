@@ -54,7 +54,7 @@ class _PlacedVariant(NamedTuple):
     variant: Variant
 
 
-def values_of(level_search: TreeSearch, pod_class: PodClass) -> int:
+def max_pods_of(level_search: TreeSearch, pod_class: PodClass) -> int:
     """Returns the maximum number of the class's pods that its anti-affinity over labels allows: the number of
     domains of the label with the fewest domains, but at most the number of pods in the class.
     """
@@ -133,7 +133,7 @@ class LabelRuleSearch:
     def _best(self) -> Placement | None:
         start = Variant(tuple(map(self._in_the_tree, self._pod_classes)), self._caps)
         too_many = any(
-            pod_class.count > values_of(self._level_search, pod_class) for pod_class in self._pod_classes
+            pod_class.count > max_pods_of(self._level_search, pod_class) for pod_class in self._pod_classes
         )
         waiting = [] if too_many else self._searched([start], 0, first=True)
         if not waiting:

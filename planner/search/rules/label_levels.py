@@ -51,7 +51,7 @@ class RefinedTree:
         """Returns the search space of the refined tree for a search space of the plain tree."""
         capacity = plain.capacity
         for step in self.steps:
-            capacity = step.content(plain.base.capacities, capacity)
+            capacity = step.after_insertion(plain.base.capacities, capacity)
         extra = frozenset(self.keys.values())
         limit = plain.gpu_limit and plain.gpu_limit._replace(level=self.level(plain.gpu_limit.level))
         return replace(
@@ -101,7 +101,7 @@ class _Step:
     after: Subtree
     _deeper: WeakKeyDictionary[DomainCapacity, DomainCapacity]
 
-    def content(self, pool: CapacityPool, capacity: DomainCapacity) -> DomainCapacity:
+    def after_insertion(self, pool: CapacityPool, capacity: DomainCapacity) -> DomainCapacity:
         """Returns the capacity of the tree `after`; `capacity`: that of `before`."""
         return self._inserted(pool, capacity, self.before, self.after)
 

@@ -21,7 +21,7 @@ from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE
 from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.result import LevelSearchResult, Placement
-from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, values_of
+from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
 from planner.search.rules.pod_set_assignment import assigned_to_pod_sets
 from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort
@@ -203,7 +203,7 @@ def _bindable(
     # the skew can be reached (`binding_order`).
     is_one_rule = len(rules) == 1 and rules[0].keepers == rules[0].counted
     needs_no_order = is_one_rule and not any(rules[0].existing.values())
-    if not needs_no_order and not BindingOrderCheck(rules, seats, None).ends():
+    if not needs_no_order and not BindingOrderCheck(rules, seats, None).can_all_be_bound():
         return None
     if level_search.mode == "none":
         return placement  # the plan pins no pods, so it does not matter which PodSet they belong to
@@ -213,7 +213,7 @@ def _bindable(
         rules_by_pod_set = rules_of(assigned.pod_classes)
         seats = _seats(level_search, rules_by_pod_set, assigned)
         pinned = _pinned(level_search, assigned, seats)
-        if BindingOrderCheck(rules_by_pod_set, seats, pinned).ends():
+        if BindingOrderCheck(rules_by_pod_set, seats, pinned).can_all_be_bound():
             return assigned
     return None
 
@@ -272,7 +272,9 @@ def _with_pods_that_fit(
     """
     min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
     max_pods = min(
-        max_pods, attempts[-1].wanted - 1, *(values_of(level_search, pod_class) for pod_class in pod_classes)
+        max_pods,
+        attempts[-1].wanted - 1,
+        *(max_pods_of(level_search, pod_class) for pod_class in pod_classes),
     )
     middle = max_pods  # begins with the upper bound (one pod per label value), the most likely result
     while min_pods < max_pods:

@@ -11,7 +11,7 @@ from webhook.server import garbage_collection
 def young_alone() -> Iterator[None]:
     """As it is while `bayplan serve` runs."""
     before = list(gc.callbacks)
-    garbage_collection.look_at_the_young_alone()
+    garbage_collection.freeze_survivors()
     try:
         yield
     finally:

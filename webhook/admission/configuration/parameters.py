@@ -207,7 +207,7 @@ def _setting_fault(key: str, text: str) -> str:
     if row is None:
         return ""
     if namespace and row.of_cluster:
-        return f"tells of the cluster's nodes, and of those of no single namespace; use {name}"
+        return f"applies to the cluster's nodes, not to a namespace; use {name}"
     return scope_fault(key) or row.fault(text)
 
 

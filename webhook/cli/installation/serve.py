@@ -38,7 +38,7 @@ from webhook.policy.loading.files import PolicyStore
 from webhook.policy.model.policy import PolicySet
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.disks import full_disks
-from webhook.server.garbage_collection import look_at_the_young_alone
+from webhook.server.garbage_collection import freeze_survivors
 from webhook.server.http import DEADLINE, Webhook
 from webhook.server.listening import start
 from webhook.server.service import TRY_SECONDS, Service
@@ -323,7 +323,7 @@ async def _until_stopped(
     if tls is not None:
         webhook.certificate_end = tls.ends
     switch_graph.load()
-    look_at_the_young_alone()
+    freeze_survivors()
     try:
         running = await start(webhook, args.host, args.port, tls.context if tls else None, args.probe_port)
     except OSError as error:

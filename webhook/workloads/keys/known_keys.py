@@ -210,7 +210,10 @@ _OWN = (
         "the gang's reservation",
     ),
     KnownKey(PLACEMENT, "annotation", "workloads and templates", "written", "a summary of the plan, as JSON"),
-    KnownKey(POLICIES, "annotation", "workloads", "written", "the policies that ran, and their revision"),
+    KnownKey(
+        POLICIES, "annotation", "workloads", "written",
+        "the policies that changed the object, and their revision",
+    ),
     KnownKey(
         APPLIED, "annotation", "workloads", "read and written",
         "digests of the pod templates that Bayplan changed",

@@ -112,7 +112,7 @@ def test_settings_about_nodes_cannot_be_set_for_one_namespace(key: str, text: st
     words = {f"namespace__ml__{key}": text, "namespace__ml__mode": "warn"}
     parameters, problems = read_parameters(policies(), config_map(SYSTEM, **words))
     (problem,) = problems
-    assert f"data[namespace.ml.{key}]: tells of the cluster's nodes" in problem
+    assert f"data[namespace.ml.{key}]: applies to the cluster's nodes" in problem
     assert problem.endswith(f"use {key}")
     namespace_settings = parameters.settings(default_settings, "ml")
     assert (namespace_settings.mode, namespace_settings.growing, namespace_settings.resources_tolerated) == (
