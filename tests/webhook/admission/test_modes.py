@@ -102,7 +102,7 @@ def test_a_label_that_is_no_mode_is_told_and_the_default_serves(label: Any, show
     """The warning names the value and the valid ones; `off` without quotes is false in YAML."""
     force = mode_in_force(space(label), Settings("audit"))
     assert force.mode == "audit"
-    for word in ("namespace research", MODE, shown, "enforce, warn, audit, off", "audit serves"):
+    for word in ("namespace research", MODE, shown, "enforce, warn, audit, off", "Mode audit applies"):
         assert word in force.warning
     response = asked(example(FITS), label, default="audit").response
     assert (response.allowed, list(response.patch), list(response.warnings)) == (True, [], [force.warning])

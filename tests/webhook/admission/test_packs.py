@@ -56,7 +56,7 @@ def test_the_cluster_s_pack_counts_before_the_file_s() -> None:
     ("entry", "message"),
     [
         ({"pack": "kia"}, "'kia' is not valid; use auto or kai or kueue or runai or plain"),
-        ({"namespace__a__pack": "kai"}, "of no single namespace; use pack"),
+        ({"namespace__a__pack": "kai"}, "not to a namespace; use pack"),
     ],
 )
 def test_an_unknown_pack_is_a_problem(entry: dict[str, str], message: str) -> None:

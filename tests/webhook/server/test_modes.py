@@ -138,7 +138,8 @@ async def test_a_label_that_is_no_mode_is_told_when_the_namespace_is_labelled(
         response = await asked.validate(space)
         assert response["allowed"]
         warning = " ".join(response["warnings"])
-        assert f'label {MODE} is "enforced"; valid are enforce, warn, audit, off. {mode} serves' in warning
+        assert f'label {MODE} is "enforced"; valid are enforce, warn, audit, off. ' in warning
+        assert f"Mode {mode} applies" in warning
         space["metadata"] = {"name": "new", "labels": {MODE: "warn"}}  # type: ignore[assignment]
         assert "warnings" not in await asked.validate(space)
 
