@@ -50,7 +50,7 @@ def inside_host(level: str) -> bool:
 
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
     """Returns how many GPUs one domain inside a host must have for all pods that must share it with a pod of
-    this PodSet; 0 if there are none.
+    this PodSet; 0 if no constraint names such a level.
 
     `words`: the names of the level of such domains, as requests state it.
     """

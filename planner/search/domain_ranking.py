@@ -163,7 +163,7 @@ class DomainRanking:
     def _max_pods_inside(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> int:
         """Returns an upper bound of the pods that one domain of the level inside this domain holds.
 
-        The bound is a `Measure`, which begins with the number of pods of each class.
+        `packing.bound` returns a `Measure`, which begins with the number of pods of each class.
         """
         return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
 

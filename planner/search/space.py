@@ -4,9 +4,9 @@
     capacity      root ─ r1 ─ 8, 3 GPUs     what is free in them now; in the empty cluster: 8, 8
 
 If `occupied`, the cluster is as it is now; otherwise it is empty: no bound pods, no reservations, no cordons,
-and every node ready. The cost weights depend on capacities in the empty cluster and on preferred node
-affinity, never on selectors or required node affinity. A gang that is planned again with the node affinity
-that pins it to its plan therefore has the same weights.
+and every node ready. The cost weights depend on capacities in the empty cluster, on preferred node affinity
+and on GPU shares, never on selectors or required node affinity. A gang that is planned again with the node
+affinity that pins it to its plan therefore has the same order of placements.
 """
 
 from __future__ import annotations

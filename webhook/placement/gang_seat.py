@@ -52,7 +52,7 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     is_bare = workload.kind == "Pod" and not workload.owner
     if is_bare and seats.total >= group.size and _is_full(snapshot, held, obj):
         return _alone(workload, share, group, f"each of the {seats.total} seats of {group.name} has a pod")
-    # `fresh`: the object was not planned before, so its templates name no seats.
+    # `fresh`: the object names no reservation, so `POD_SET` in its templates is no seat of this one.
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
     # If members are unknown, the seats of the reservation are used even if the request is unchanged. Without
     # them, unknown members would count as equal to this pod and as pinned to the same seat.

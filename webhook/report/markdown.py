@@ -35,8 +35,8 @@ def write(report: Report, out: TextIO) -> None:
     Rows that would exceed `LARGEST` are omitted, and counted at the end of their table.
     """
     objects = report.by_object
-    admitted = [entry for entry in objects if entry.worst not in ("error", "fail")]
-    changed = [entry for entry in admitted if entry.places or entry.changed_by]
+    not_refused = [entry for entry in objects if entry.worst not in ("error", "fail")]
+    changed = [entry for entry in not_refused if entry.places or entry.changed_by]
     rest = [result for result in report.results if result.result not in _OPEN] if report.every else []
     lines = [MARKER, f"### Bayplan: {report.headline()}", "", *_fates(report)]
     if report.judged:

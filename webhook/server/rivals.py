@@ -20,9 +20,10 @@ BY_LOSS = 4
 """Rivals that are assumed for each conflict of a call, in addition to the others."""
 
 BY_SEAT = 3
-"""The maximum number of rivals that are assumed for each other thread. If a call assumes n rivals, it chooses
-one of n + 1 equal places: it conflicts with another call once in n + 1 times, and makes n / 2 more plans on
-average. If a conflict costs ten plans, the sum 10 / (n + 1) + n / 2 is lowest for three (or four) rivals.
+"""The maximum number of rivals for each other thread, while this replica is alone. If a call assumes n
+rivals, it chooses one of n + 1 equal places: it conflicts with one other call once in n + 1 times, and makes
+n / 2 more plans on average. If a conflict costs ten plans, the sum 10 / (n + 1) + n / 2 is lowest for three
+(or four) rivals. With more threads fewer for each would do; `MAX_SKIPPED` of `plan_aside` bounds them all.
 """
 
 REMEMBERED_SECONDS = 10.0
@@ -42,7 +43,7 @@ class Rivals:
     _lost_at: float = -math.inf
 
     def lost(self) -> None:
-        """Records that the ledger has refused a reservation because of another one."""
+        """Records a conflict: the ledger has refused a reservation or a claim."""
         self._lost_at = self.clock()
 
     def assumed(self, in_flight: int, losses: int) -> int:

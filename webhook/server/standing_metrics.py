@@ -43,7 +43,7 @@ class StandingMetrics:
     certificate: Gauge
 
     def look(self, standing: Standing) -> None:
-        """Sets the gauges to the current values; `unused` keeps its last if the cluster is unknown."""
+        """Sets the gauges to the current values; `unused` keeps its last value if the cluster is unknown."""
         _by_age(self.waiting, (standing.now - gang.created for gang in standing.waiting))
         snapshot = standing.snapshot
         if snapshot is not None:

@@ -101,6 +101,6 @@ class CheapestFirst:
             own = [self.movables[name] for name in bundle if shared[name] == 1]
             paid = Cost(
                 NO_COST.highest, cost_of(own).priorities, 0
-            )  # without the highest priority: the chosen bundles may have a higher one
+            )  # without the highest priority and the lost work: both depend on the other chosen bundles
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]

@@ -192,8 +192,8 @@ def single_peaks(peak: Measure) -> Peaks:
 
 
 def steady(peak: Measure, need: Measure) -> Measure:
-    """Returns the largest peak with which `need` takes as many domains as with this `peak`, if these are at
-    most `_FEW`; else the peak itself.
+    """Returns the largest peak with which `need` takes as many domains as with this `peak`, if these are two
+    to `_FEW`; else the peak itself.
 
     The number of pods that fit in the emptiest block changes often, and would invalidate every cached result
     that depends on it; the number of blocks that are needed rarely changes.

@@ -1,5 +1,5 @@
-"""Decides what admission may change in an update, so that admission alone never causes pods to be replaced.
-Pure.
+"""Decides what admission may change in an update, or in an object that a controller creates, so that
+admission alone never causes pods to be replaced. Pure.
 
 - `unchanged`: which pod templates policies and plan may change
 - `reapply`: keeps a second `kubectl apply` from undoing what admission wrote

@@ -102,7 +102,7 @@ class ConfirmingLedger:
 
     def _keeps(self, held: Reservation, wanted: Reservation) -> bool:
         """Returns whether the place `held` must be kept: an existing workload has claimed it, and the wish is
-        for another place, by another object of the same name.
+        for another place or request, by another object of the same name.
         """
         if held.state != "claimed" or held.owner_uid in ("", wanted.owner_uid):
             return False

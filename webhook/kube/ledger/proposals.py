@@ -173,7 +173,7 @@ class Proposals:
         return await self._view.delete(entry)
 
     async def _attempt(self, call: _Call) -> Taken:
-        """Makes one attempt. If it fails, its proposals are withdrawn; after `Unreachable` they stay."""
+        """Makes one attempt. Proposals may remain after errors except `Conflict`, `Occupied` and `Again`."""
         self._view.check()
         owner = self._owners()
         for entry in self._view.expired(call.now):

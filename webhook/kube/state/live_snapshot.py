@@ -1,8 +1,8 @@
 """The snapshot of a watched cluster, updated by the changes since it was last read.
 
 A changed pod, and a node whose fields changed, are applied to the previous snapshot, so that cached results
-for all other nodes stay valid. Only changed topologies, and added, removed or relabelled nodes, may rebuild
-the trees. Pure: the caller holds the lock.
+for all other nodes stay valid. The trees are rebuilt only if topologies, links or settings change, if nodes
+are added, removed or relabelled, or if more than `MANY` objects have changed. Pure: the caller holds the lock.
 """
 
 from __future__ import annotations

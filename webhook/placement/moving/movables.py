@@ -203,7 +203,7 @@ def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapp
     names = (first.gang, first.maker, namespace_of(first.gang))
     lasting = next((pod.keeps for pod in pods if pod.keeps), "") or refused(bound, scene.budgets)
     lasting = lasting or next((left_alone[name] for name in names if name in left_alone), "")
-    # A budget may allow the eviction later, without a change of these objects; all other reasons last.
+    # Only a budget counts as a reason for now: it may allow the eviction at any moment.
     for_now = "" if lasting else protected(bound, scene.budgets)
     return Movable(
         group,

@@ -27,7 +27,7 @@ from webhook.policy.model.policy import Expression, Policy, PolicyBinding, Polic
 from webhook.wire.request import AdmissionRequest
 
 CONDITIONS_SHARE = 4
-"""The cost limit of match conditions is this fraction (1/4) of the policies' limit, as in the API server."""
+"""The cost limit of match conditions is a quarter (1 / 4) of the policies' limit, as in the API server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class _Filter:
     values: Mapping[str, tuple[str, int]]
 
     def rules(self) -> str:
-        """Returns a CSS rule for each option, which while chosen hides the objects without its class."""
+        """Returns a CSS rule for each option: while it is chosen, objects without its class are hidden."""
         return "".join(
             f'main:has(option[value="{value}"]:checked) .object:not(.{value}) {{ display: none; }}\n'
             for value in self.values

@@ -13,8 +13,8 @@ RESERVATION = RESERVATION_KEY
 
 
 PLACEMENT = "bayplan.dev/placement"
-"""Annotation: a summary of the plan as JSON: decision, topology, level, domain, reserves, nodes; of a waiting
-gang, what it waits for (`stamp.py`)."""
+"""Annotation: a summary of the plan as JSON: decision, topology, level, domain, reserves, nodes; of a gang
+that is admitted without a place, what it waits for (`stamp.py`)."""
 
 
 POLICIES = "bayplan.dev/policies"

@@ -2,8 +2,9 @@
 `topology-required-placment`.
 
 Schedulers ignore unknown keys, so such a key causes a slow job rather than an error. A key is similar if its
-domain and its name are (`_NEAR_DOMAIN`, `_NEAR`), or if its long name is similar to a name in any of the
-domains. The name of a resource is taken for a mistake if it is in a list of common mistakes
+domain is similar to one of `DOMAINS` and its name to a name there (`_NEAR_DOMAIN`, `_NEAR`). A long name with
+such a domain, or without a domain, is also compared with the names of all domains. Keys with other domains
+are ignored. The name of a resource is taken for a mistake if it is in a list of common mistakes
 (`nvidia.com/shared-gpu`), or if it is one slip (`_one_edit`) away from a device's or from a resource that
 some node offers; other names are valid.
 """
