@@ -89,7 +89,7 @@ def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
     is_judged = phase == "mutate" or request.operation == "DELETE"
     blank = Decision(Response(True), revision=policies.revision)
     decision = _decide(context, phase) if is_judged and force.mode != "off" else blank
-    # In each of these modes, `off` too: the object may have been reserved when the namespace was in mode `enforce`.
+    # In each of these modes, `off` too: the object may have been reserved in mode `enforce`.
     released = releasing(request, snapshot) if phase == "validate" else ()
     return in_mode(force, replace(decision, object=request.object, steps=released))
 

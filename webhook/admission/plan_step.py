@@ -74,7 +74,7 @@ class PlanStep:
             )
             if replayed is not None and gated_by_kueue:
                 return at_kueues_gate(replayed)
-            # A pod of a gang without a place is not planned: by itself it could get a place away from its gang.
+            # A pod of a gang without a place is not planned: alone it could get a place away from its gang.
             if replayed is not None or is_of_gang(obj, namespace) or _was_let_in(obj):
                 return replayed
         grown = self._grown(self.snapshot, workload)

@@ -22,8 +22,9 @@ class ParametersStore:
 
     A replica that starts with invalid parameters has no earlier valid ones. It ignores only the invalid
     parts, so that the values of other keys and namespaces apply. If the ConfigMap loses its last key or is
-    deleted, the file beside the policies, `--mode` and the defaults apply. That may be a mistake, so there is a warning until it has keys again;
-    but none if this replica has never seen keys, because the ConfigMap of the shipped manifests is empty too.
+    deleted, the file beside the policies, `--mode` and the defaults apply. That may be a mistake, so there is
+    a warning until it has keys again; but none if this replica has never seen keys, because the ConfigMap of
+    the shipped manifests is empty too.
 
     `current`: the parameters in force; `problems`: what is invalid in the newest ones.
     """

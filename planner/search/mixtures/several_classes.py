@@ -43,8 +43,8 @@ enough to finish most mixtures."""
 _MAX_MIXTURES = 150
 """Goals with more mixtures, without those that lack a class (3 + 70 pods: 210 mixtures), go to the pools at
 once. On 9,216 nodes, half used, 16 + 16 pods take 0.07 s in pools and 0.65 s in mixtures, 3 + 70 pods 0.1 and
-1.0 s. Up to this number mixtures are often faster (a launcher without GPUs and 143 workers: 0.03 s, in pools 0.06), but not always
-(1 + 149 pods with GPUs: 1 s, in pools 0.2).
+1.0 s. Up to this number mixtures are often faster (a launcher without GPUs and 143 workers: 0.03 s, in pools
+0.06), but not always (1 + 149 pods with GPUs: 1 s, in pools 0.2).
 """
 
 

@@ -2,7 +2,8 @@
 
 A changed pod, and a node whose fields changed, are applied to the previous snapshot, so that cached results
 for all other nodes stay valid. The trees are rebuilt only if topologies, links or settings change, if nodes
-are added, removed or relabelled, or if more than `MANY` objects have changed. Pure: the caller holds the lock.
+are added, removed or relabelled, or if more than `MANY` objects have changed. Pure: the caller holds the
+lock.
 """
 
 from __future__ import annotations
