@@ -55,7 +55,7 @@ def _warning_text(name: str, distribution: PodDistribution) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PodDistribution:
-    """A gang that is spread over several domains of a level that it prefers to be within.
+    """A gang that prefers to be in one domain of `level`, but is spread over several.
 
     `placement`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `min_domains`.
     """

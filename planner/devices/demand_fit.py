@@ -120,7 +120,7 @@ def _partitions(
     node_devices: NodeDevices, allocated: int, free: int, groups: Sequence[DeviceGroup]
 ) -> list[Partition]:
     """Returns the free devices that the groups can use, divided into partitions that share no counter and no
-    tied attribute value.
+    value of an attribute that a constraint (`matchAttribute`) ties together.
     """
     asked = 0
     for group in groups:

@@ -242,7 +242,7 @@ def own_amounts(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 
 def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> dict[str, int]:
-    """Returns the raised amounts of these resources, reduced to `eighths` eighths, in base units.
+    """Returns `eighths` / 8 of the requests of these resources that policies have raised, in base units.
 
     CPU and memory are rounded down to whole cores and GiB. No amount is below what the pod's author stated.
     """

@@ -45,8 +45,8 @@ class LeafSets:
         return sum(min(room.gpus, self._settings.gpus_per_leaf) for room in rooms) >= needed
 
     def _sets(self, size: int) -> Iterator[tuple[Room, ...]]:
-        """Returns sets of `size` leaves, sorted by `_order`. Each set is a leaf, its seed, with the leaves
-        nearest to the seed.
+        """Returns sets of `size` leaves, sorted by `_order`. Each set is one leaf (the seed of the set)
+        and the leaves nearest to it.
 
         Leaves with the same switches have the same distance to every other leaf, and share one sorted list.
         """

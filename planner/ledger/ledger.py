@@ -47,8 +47,9 @@ class LedgerUnavailable(ReportedError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The reservations in the book for the wishes of a call, in their order. `new`: the ids that were not in
-    the book before the call."""
+    """The reservations in the book for those that a call wants (`Wish`), in the order of the wishes. `new`:
+    the ids that were not in the book before the call.
+    """
 
     reservations: tuple[Reservation, ...]
     new: frozenset[str]

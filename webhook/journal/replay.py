@@ -84,8 +84,8 @@ class Replay:
         return answered(decision, request.kind.kind)
 
     def until(self, moment: float, gone: Collection[str] = ()) -> None:
-        """Releases the reservations that end until `moment`, each at its time, and those with ids in `gone`.
-        After each release, admits waiting gangs that fit.
+        """Releases the reservations that end by `moment`, each at its end, and at `moment` those with ids in
+        `gone`. After each release, admits waiting gangs that fit.
         """
         while due := min(self._ends(), default=0.0):
             if due > moment:

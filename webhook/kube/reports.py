@@ -210,9 +210,10 @@ class ReportWriter(Generic[AnyNews]):
         self._missing = missing
 
     async def _write_all(self) -> None:
-        """Writes the queued news. Raises the last `ApiError`; news that was not written is queued again.
+        """Writes the queued news. Raises the last `ApiError`.
 
-        It is dropped instead if the replica has no permission, or the namespace does not exist.
+        News that was not written is queued again, or dropped if the replica has no permission or the
+        namespace does not exist.
         """
         batch, self._queue = self._queue, deque()
         by_namespace: dict[str, list[AnyNews]] = defaultdict(list)

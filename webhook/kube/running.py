@@ -67,8 +67,8 @@ to its mirror in the API server.
 
 @dataclass(frozen=True, slots=True)
 class RunningObject:
-    """A workload that no controller of a known kind created, as a manifest. Instead of a workload with such a
-    controller, the controller is planned.
+    """The manifest of a workload that is planned by itself: no controller of a known kind has created it.
+    Otherwise that controller is planned.
 
     `name`: NAMESPACE/KIND/NAME. `text`: the manifest as JSON; ten thousand parsed objects would take most of
     a gigabyte. `pods`: NAMESPACE/NAME of the pods that it owns, directly or through other objects.

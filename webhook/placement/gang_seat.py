@@ -165,9 +165,11 @@ class GangSeats:
         return next((name for name in names if name in fits and self.count(name) >= own.count), "")
 
     def names(self, wanted: Iterable[str]) -> dict[str, str]:
-        """Returns a new name for each of these added PodSets, by PodSet name.
+        """Returns the name under which each of these added PodSets is held, by PodSet name.
 
-        A name is the PodSet's own, with a number if it is taken or is that of unknown members (`OTHERS`)."""
+        It is the PodSet's own name, with a number if that is taken or is the name of unknown members
+        (`OTHERS`).
+        """
         taken = {name for name, _ in self.held.requests} | {OTHERS}
         result = {}
         for name in wanted:

@@ -33,8 +33,8 @@ the pod label with the index of the replica.
 
 
 def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
-    """Returns the gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
-    Deployment or StatefulSet that is one gang; "" for other pods.
+    """Returns the name of a pod's gang: NAMESPACE/KIND/NAME/INDEX if the pod belongs to one replica of an
+    object, NAMESPACE/KIND/NAME if a whole Deployment or StatefulSet is the gang; "" for other pods.
 
     The labels count only on pods of a controller that Bayplan knows, because anybody can write them onto
     other pods. The LeaderWorkerSet webhook may label leader pods after Bayplan's webhook was called; their
@@ -87,8 +87,8 @@ def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) 
 
     Pods of a controller have the id from their template, in which Bayplan writes or removes it. A bare pod
     may use the reservation of a gang that pods join (`POD_GANGS`), because such a gang counts its members. It
-    may also use its own reservation. This was made before the API server generated the pod's name, that is,
-    under another name, so it is recognised by the pod's UID. A pod has a UID and a name in the validating
+    may also use its own reservation. That was made before the API server generated the pod's name, so it has
+    another name, and the pod's UID identifies it. A pod has a UID and a name in the validating
     call and when it is stored; in the mutating call, the plan finds the reservation by the name used there.
     """
     if not reservation.gang.startswith(f"{namespace}/"):

@@ -32,7 +32,7 @@ _DOMAIN = ["topology", "domain"]
 
 @dataclass(frozen=True, slots=True)
 class TopologyMetrics:
-    """The Prometheus histograms, the counter and the gauges."""
+    """The leaf-spine metrics: two histograms, a counter and three gauges."""
 
     latency: Histogram
     placement: Histogram

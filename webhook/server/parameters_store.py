@@ -1,8 +1,8 @@
 """Keeps the current parameters: reads them once per change, and keeps the last valid ones if newer ones are
 invalid.
 
-Parameters are the ConfigMap `bayplan-parameters` and the parameter files of the policies; they contain the
-settings.
+Parameters come from the ConfigMap `bayplan-parameters` and from the parameter files of the policies.
+Bayplan's settings are among them.
 """
 
 from __future__ import annotations

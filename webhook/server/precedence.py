@@ -69,7 +69,7 @@ class _Running:
 
 
 class Precedence:
-    """The decisions that run in the threads of this process."""
+    """Decides which of the decisions in the threads of this process continues, and which pause."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -34,8 +34,10 @@ flight.
 
 @dataclass(slots=True)
 class Rivals:
-    """The estimate of one replica with `seats` deciding threads. Thread-safe: each call reads or writes one
-    number. `clock`: returns monotonic seconds.
+    """One replica's estimate of how many other calls plan at the same moment. Thread-safe: each method reads
+    or writes one number.
+
+    `seats`: the number of its deciding threads. `clock`: returns monotonic seconds.
     """
 
     seats: int

@@ -55,8 +55,8 @@ def contested_gpus(snapshot: Snapshot, group: PodGroup) -> Contested:
 
 
 def gpus_of_node(snapshot: Snapshot, node: Node, contested: Contested) -> int:
-    """Returns the number of GPUs of a node of a contested kind; 0 if the node is cordoned, not ready, or of
-    another kind.
+    """Returns the number of the node's GPUs if its kind is one that the gang may use (`contested.kinds`); 0
+    for other kinds, and if the node is cordoned or not ready.
     """
     node_kinds = _node_kinds(snapshot.base)
     number = node_kinds.of_node.get(node.name, -1)

@@ -116,7 +116,7 @@ class TopologyTree:
         return [leaf.node for leaf in branch.leaves()]
 
     def over(self, cluster: Mapping[str, Node]) -> TopologyTree:
-        """Returns the same tree for these nodes of the cluster; the tree's nodes have the same places."""
+        """Returns this tree with the records of its nodes in `cluster`; none of them may have moved in it."""
         return self._become(cluster, self.root, self.places)
 
     def ancestor(self, name: str, level: int) -> Subtree:

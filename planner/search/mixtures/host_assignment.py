@@ -75,8 +75,9 @@ class HostAssignment:
         return [direction for *_, direction in sorted(lacking)]
 
     def _peaks(self, item: _PackingTarget) -> tuple[int, ...]:
-        """Returns the maximum weight that an item holds in each direction; cached by its options, which all
-        hosts of a class share."""
+        """Returns, for each direction, the weight of the item's heaviest option; cached by options, because
+        all hosts of a class have the same ones.
+        """
         peaks = self._peaks_by_options.get(item.options)
         if peaks is None:
             highest = [0] * len(self._along)

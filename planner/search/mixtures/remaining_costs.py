@@ -21,7 +21,7 @@ from planner.search.packing.pooled_classes import Direction, weight
 
 
 class MixtureWeights(dict[PodCount, int]):
-    """The weight of mixtures in a direction, each computed on first use."""
+    """The weight of each mixture in one direction (a weight for each pod class), computed on first use."""
 
     def __init__(self, direction: Direction, counts: CountAlgebra) -> None:
         super().__init__()

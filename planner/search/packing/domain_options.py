@@ -94,7 +94,7 @@ class DomainOptions(ABC):
         return able
 
     def _options_of(self, class_id: int, limit: CostLimit) -> list[Option]:
-        """Returns the options of a class with which a placement within the limit is possible."""
+        """Returns the options of a domain class that cost no more than the limit allows."""
         options = self._options.get((class_id, limit))
         if options is None:
             domain_class = self.classes.domain_classes[class_id]

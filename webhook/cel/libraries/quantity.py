@@ -25,7 +25,7 @@ _NANO: Final = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A quantity: a multiple of 1e-9."""
+    """A quantity: a multiple of 1e-9, the smallest unit (`n`) of Kubernetes."""
 
     amount: Fraction
 

@@ -16,7 +16,7 @@ from webhook.workloads import KINDS
 async def note_place(api: Api, gang: Gang, reservation: Reservation, world: World) -> None:
     """Annotates the gang's workloads with the places of all of their gangs. Raises `ApiError`.
 
-    For a gang of several objects, all objects with seats in it are annotated.
+    For a gang of several objects, each object that has pods in it is annotated.
     """
     book = world.snapshot.with_reservation(reservation)
     for ref in gang.refs:

@@ -101,8 +101,8 @@ class ConfirmingLedger:
         return self._ledger.find(reservation_id) is not None
 
     def _keeps(self, held: Reservation, wanted: Reservation) -> bool:
-        """Returns whether the place `held` must be kept: an existing workload has claimed it, and the wish is
-        for another place or request, by another object of the same name.
+        """Returns whether `held` must be kept: an existing workload has claimed it, and `wanted` is for
+        another object of the same name, with another place or request.
         """
         if held.state != "claimed" or held.owner_uid in ("", wanted.owner_uid):
             return False

@@ -1,7 +1,7 @@
-"""The book as one replica knows it: the objects from the watch, and reads and changes of single objects.
+"""The book as one replica knows it, from the watch and from its own reads and writes of single objects.
 
-The view may be old. A reservation is judged after the view has reached the resource version of its proposal,
-so that everything that was written before is known.
+The view may be old. A reservation is therefore judged after the view has reached the resource version of its
+proposal: then everything that was written before the proposal is known.
 """
 
 from __future__ import annotations

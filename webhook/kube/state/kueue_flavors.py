@@ -92,8 +92,8 @@ def within_flavors(group: PodGroup, selections: Selections) -> PodGroup:
 
 
 def without_labels(group: PodGroup, selections: Selections) -> PodGroup:
-    """Returns the gang without the node labels that the selections name, because bound pods of the gang may
-    be in another flavor, with other values of these labels.
+    """Returns the gang with node selectors that lack the labels of its flavors (`selections`), because bound
+    pods of the gang may be in another flavor, with other values of these labels.
     """
 
     def freed(pod_set: PodSet) -> PodSet:

@@ -41,7 +41,7 @@ def changes_between(before: Any, after: Any) -> Changes | None:
 
 
 def carry(raw: Any, before: Any, after: Any) -> Any:
-    """Transfers the changes from `before` to `after`, which have defaults, to `raw`, which has none.
+    """Applies to `raw`, which has no defaults, the changes between `before` and `after`, which have them.
 
     `before` is `raw` with defaults. Returns the changed object; its unchanged parts are shared with `raw`.
     """

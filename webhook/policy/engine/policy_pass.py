@@ -70,8 +70,9 @@ class ObjectCache:
     for it stay valid. Otherwise, after a mutation of one of n templates, the results of all n would have to
     be computed again.
 
-    - `templates`: the templates in the object `targets_of`, as targets
-    - `defaulted`: by path and `template`, the shown value and its copy with defaults
+    - `templates`: the templates in the object that `targets_of` holds, as targets
+    - `defaulted`: by path, and whether limits stay without requests as in a template: the value there without
+      defaults, and its copy with them
     - `contents`: by path, the template and its JSON; `by_content`: by this JSON and `template`, the copy
       with defaults
     - `variables`: the variables of the object `variables_of`
