@@ -29,7 +29,7 @@ class PodPlaces:
 
 
 def _templates(*paths: str, besides: tuple[str, ...] = ()) -> PodPlaces:
-    """Returns where the PodTemplateSpecs at `paths` have spec and metadata; `besides`: more metadata of pods."""
+    """Returns where PodTemplateSpecs at `paths` have spec and metadata; `besides`: more metadata of pods."""
     specs, metadata = (tuple(f"{path}.{part}" for path in paths) for part in ("spec", "metadata"))
     return PodPlaces(specs, (*metadata, *besides))
 
