@@ -149,10 +149,10 @@ class Replicas:
         if self.balancer is not None:
             self.balancer.close()
 
-    def configure(self) -> None:
-        """Makes the API server call the replicas."""
+    def configure(self, port: int = 0) -> None:
+        """Makes the API server call the replicas through the balancer, or the one at `port` directly."""
         assert self.balancer is not None, "they run"
-        configure(self.api, self.configured, self.balancer.port, self.certs)
+        configure(self.api, self.configured, port or self.balancer.port, self.certs)
         wait_for_calls(self.api, self.lines)
 
     def unconfigure(self) -> None:

@@ -34,7 +34,6 @@ from tests.bench.cluster.run import (
     wait_longer,
 )
 from tests.e2e.api import Json
-from tests.e2e.configured import configure, wait_for_calls
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process
@@ -63,8 +62,7 @@ def with_plan(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Iterator[E
     try:
         replicas.start()
         # Called directly, as the other engines: the balancer of several replicas is in the client's process.
-        configure(plane.api, replicas.configured, replicas.ports[0], replicas.certs)
-        wait_for_calls(plane.api, replicas.lines)
+        replicas.configure(replicas.ports[0])
         wait_longer(plane.api)
         yield Engine("Bayplan, shipped policies and plan", replicas.processes)
         replicas.unconfigure()
