@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -83,7 +84,7 @@ def results(
     return tuple(
         _placed(result, subject)
         for subject in subjects
-        for result in (_in_mode(unchanged, subject.decision.mode) for unchanged in _of(subject))
+        for result in map(partial(_in_mode, mode=subject.decision.mode), _of(subject))
         if is_wanted(result)
     )
 
