@@ -95,14 +95,14 @@ class LeafSets:
         """
         hops = closeness(self._fabric, [room.leaf for room in rooms])
         outside = sum(not room.preferred for room in rooms)
-        names_ = tuple(room.leaf.path for room in rooms)
+        paths = tuple(room.leaf.path for room in rooms)
         if self._gang.fabric.strategy == "consolidated" and not self._gang.fabric.latency:
             used = -sum(room.used for room in rooms)
-            return (outside, hops, used, names_)
+            return (outside, hops, used, paths)
         score = round(self._score(rooms, hops), 9)
         if self._gang.fabric.latency:
-            return (hops, outside, -score, names_)
-        return (outside, -score, hops, names_)
+            return (hops, outside, -score, paths)
+        return (outside, -score, hops, paths)
 
     def _score(self, rooms: Sequence[Room], hops: float) -> float:
         """Returns the sum of nod-ai's four scores, each 0 to 1, by their weights: the share of the gang for

@@ -285,9 +285,8 @@ def _announced(call: web.Request) -> int:
     if call.content_type != "application/json":
         raise BadCall(f"expected content type application/json, found {call.content_type}", 415)
     encoding = call.headers.get("Content-Encoding", "identity")
-    if (
-        encoding != "identity"
-    ):  # the API server sends none, and a small compressed body may expand beyond any limit
+    # The API server sends no other encoding, and a small compressed body may expand beyond any limit.
+    if encoding != "identity":
         raise BadCall("expected a body without content encoding", 415)
     size = BODY_LIMIT if call.content_length is None else call.content_length
     if size > BODY_LIMIT:

@@ -99,8 +99,7 @@ class CheapestFirst:
         rests: list[list[Cost]] = [[]]
         for bundle in reversed(self.bundles):
             own = [self.movables[name] for name in bundle if shared[name] == 1]
-            paid = Cost(
-                NO_COST.highest, cost_of(own).priorities, 0
-            )  # without the highest priority and the lost work: both depend on the other chosen bundles
+            # Without the highest priority and the lost work: both depend on the other chosen bundles.
+            paid = Cost(NO_COST.highest, cost_of(own).priorities, 0)
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]
