@@ -329,8 +329,8 @@ def _trees_after(
     topologies = topologies_of(new, changed.topologies) if new else []
     trees_by_name: dict[str, TopologyTree] = {}
     for topology in changed.topologies:
-        member = new if topology in topologies else bare(new) if new and wide else None
-        tree = _with(trees[topology.name], changed.nodes, old.name if old else "", member)
+        node = new if topology in topologies else bare(new) if new and wide else None
+        tree = _with(trees[topology.name], changed.nodes, old.name if old else "", node)
         if tree is None:
             return None
         trees_by_name[topology.name] = tree
@@ -338,18 +338,18 @@ def _trees_after(
 
 
 def _with(
-    tree: TopologyTree, cluster: Mapping[str, Node], name: str, member: Node | None
+    tree: TopologyTree, cluster: Mapping[str, Node], name: str, node: Node | None
 ) -> TopologyTree | None:
-    """Returns the tree with `member` instead of the node `name`, None if it must be rebuilt from scratch."""
-    is_member = name in tree.places
-    if not is_member and member is None:
+    """Returns the tree with `node` instead of the node `name`, None if it must be rebuilt from scratch."""
+    is_in_tree = name in tree.places
+    if not is_in_tree and node is None:
         return tree.over(cluster)
     if tree.clashing:  # two nodes have the same hostname label
         return None
-    if is_member and member and tree.place_of(member) == tree.places[name]:
+    if is_in_tree and node and tree.place_of(node) == tree.places[name]:
         return tree.anew(name, cluster)
-    without = tree.without(name, cluster) if is_member else tree
-    return without.with_member(member, cluster) if member else without
+    without = tree.without(name, cluster) if is_in_tree else tree
+    return without.with_node(node, cluster) if node else without
 
 
 def _tainted(node: Node | None) -> str:

@@ -200,16 +200,18 @@ class Snapshot:
 
     def with_book(self, book: Book) -> Snapshot:
         """Returns the same cluster with exactly the reservations of the ledger's book."""
-        near = self.latest
+        latest_snapshot = self.latest
         # Nearly all reservations are the same objects as in the former book. Comparing identities first
         # avoids comparing thousands of them field by field for each decision.
-        former_ids = set(map(id, near.reservations))
+        former_ids = set(map(id, latest_snapshot.reservations))
         ids = set(map(id, book.reservations))
         unknown = {held.gang: held for held in book.reservations if id(held) not in former_ids}
-        equal = {gang for gang, held in unknown.items() if near.holding(gang) == held}
-        removed = [held for held in near.reservations if id(held) not in ids and held.gang not in equal]
+        equal = {gang for gang, held in unknown.items() if latest_snapshot.holding(gang) == held}
+        removed = [
+            held for held in latest_snapshot.reservations if id(held) not in ids and held.gang not in equal
+        ]
         added = [held for gang, held in unknown.items() if gang not in equal]
-        snapshot = near._with_reservations(book.reservations, removed, added, book.revision)
+        snapshot = latest_snapshot._with_reservations(book.reservations, removed, added, book.revision)
         self.index.latest = snapshot
         return snapshot
 
@@ -275,7 +277,9 @@ class Snapshot:
     def with_claims(self, claims: Claims, volumes: Volumes = NO_VOLUMES) -> Snapshot:
         """Returns the same cluster with these device claims and volumes added."""
         base = replace(
-            self.base, claims=self.base.claims.beside(claims), volumes=self.base.volumes.beside(volumes)
+            self.base,
+            claims=self.base.claims.overlaid_with(claims),
+            volumes=self.base.volumes.overlaid_with(volumes),
         )
         return Snapshot(base, self.bound, self.reservations, self.revision)
 

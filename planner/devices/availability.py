@@ -80,7 +80,7 @@ class AvailableDevices:
             return free // pod_devices
         return 2**63 if self.fits([(claim_spec, 1) for claim_spec in claim_specs]) else 0
 
-    def beside(self, claim_specs: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:
+    def with_more_pods(self, claim_specs: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:
         """Returns the same devices with the claims of `count` more pods pending."""
         wanted = Counter(dict(self.pending))
         for claim_spec in claim_specs:

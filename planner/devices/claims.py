@@ -96,7 +96,7 @@ class Claims:
         """The extended resources that DeviceClasses name (`extendedResourceName`)."""
         return [device_class.extended for device_class in self.classes.values() if device_class.extended]
 
-    def beside(self, overrides: Claims) -> Claims:
+    def overlaid_with(self, overrides: Claims) -> Claims:
         """Returns the union of both; if both have an entry, that of `overrides` counts. `slices` and `engine`
         are not combined: those of `overrides` count if set.
         """

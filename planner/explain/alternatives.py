@@ -213,7 +213,9 @@ def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
 
 def _strictest(shortfall: Shortfall) -> int:
     """Returns the finest level that the failed request requires."""
-    return max([shortfall.tried.request.required, *(kind.required for kind in shortfall.tried.request.kinds)])
+    return max(
+        [shortfall.tried.request.required, *(kind.required for kind in shortfall.tried.request.pod_classes)]
+    )
 
 
 def _is_own(group: PodGroup, shortfall: Shortfall) -> bool:

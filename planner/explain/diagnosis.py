@@ -87,7 +87,7 @@ def _no_room(
 ) -> str:
     part, shortfall = culprit_of(searched, closest)
     ways = alternatives(problem, shortfall_of(part, shortfall), place_gang)
-    nodes = NodeWords(closest.request.kinds, occupied=True).why_few(counts)
+    nodes = NodeWords(closest.request.pod_classes, occupied=True).why_few(counts)
     choices = [way.words for way in ways if not way.ended]
     awaited = next((way.ended for way in ways if way.ended), "")
     return messages.no_room(part, shortfall, best_attempt(shortfall), nodes, choices, awaited)
@@ -162,7 +162,7 @@ def _never(
         (result for result in outcome.results if result.tree is closest.tree), outcome.results[0]
     )
     empty = problem.when_empty()
-    for kind in in_same_tree.request.kinds:
+    for kind in in_same_tree.request.pod_classes:
         unfit = _pod_never(kind, spaces)
         if unfit is not None:
             names = tuple(name for name, _ in kind.parts)
@@ -175,7 +175,7 @@ def _never(
     counts = node_counts(
         part, search_space(problem.snapshot, shortfall.tree, occupied=False), shortfall.request
     )
-    nodes = NodeWords(shortfall.request.kinds).why_few(counts)
+    nodes = NodeWords(shortfall.request.pod_classes).why_few(counts)
     ways = alternatives(empty, shortfall_of(part, shortfall), place_gang)
     reason = "TooLargeForCluster" if shortfall.request.required == ROOT else "TooLargeForLevel"
     message = messages.too_large(part, shortfall, best_attempt(shortfall), nodes, [way.words for way in ways])
@@ -192,9 +192,9 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
     for kind in relaxations(result.request)[-1]:  # the pod classes with their required levels only
         if kind.required <= result.request.required:
             continue
-        request = replace(result.request, required=kind.required, kinds=(replace(kind, required=ROOT),))
+        request = replace(result.request, required=kind.required, pod_classes=(replace(kind, required=ROOT),))
         search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET))
-        alone = search.search(request.kinds, request.required)
+        alone = search.search(request.pod_classes, request.required)
         if alone.placement is None:
             names = {name for name, _ in kind.parts}
             part = replace(gang, pod_sets=tuple(p for p in gang.pod_sets if p.name in names))

@@ -1,8 +1,8 @@
 """Finds the nodes that an autoscaler must add for a gang that has no placement in the cluster as it is.
 
 An autoscaler adds nodes for pods that no scheduler can place, but not for pods with a scheduling gate. If a
-gang would fit new nodes, its answer is therefore "queued" with `grows`, which asks for no gate. The message
-says how many nodes of which pool the gang needs.
+gang would fit new nodes, its answer is therefore "queued" with `waits_for_nodes`, which asks for no gate. The
+message says how many nodes of which pool the gang needs.
 
 The location of a new node is unknown. The plan assumes that it has the levels that the labels of its pool
 state, and that at all other levels the new nodes share one domain. For device claims, it assumes the devices
@@ -82,7 +82,7 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
     gpus = f" ({gang.gpus} GPUs)" if gang.gpus else ""
     wanted = " and ".join(need.words for need in needs)
     message = f"{pods(gang.size)}{gpus} wait for {wanted}. They hold nothing until then."
-    return replace(answer, decision="queued", reason="WaitsForNodes", message=message, grows=True)
+    return replace(answer, decision="queued", reason="WaitsForNodes", message=message, waits_for_nodes=True)
 
 
 def _pods_without_place(answer: Answer) -> int:
@@ -105,7 +105,7 @@ def _needs(moments: Sequence[PlacementProblem], place: Place, missing: int) -> t
         for pool in growing:
             if count := trial.fewest(moment, pool, missing):
                 return (_Need(pool, count),)
-        if len(growing) > 1 and (needs := trial.together(moment, growing)):
+        if len(growing) > 1 and (needs := trial.joint_needs(moment, growing)):
             return needs
     return ()
 
@@ -163,7 +163,7 @@ class _GrowthTrial:
     def _enough(self, moment: PlacementProblem, pool: GrowingPool, count: int) -> bool:
         return self._placed(moment, [_Need(pool, count)]) is not None
 
-    def together(self, moment: PlacementProblem, growing: Sequence[GrowingPool]) -> tuple[_Need, ...]:
+    def joint_needs(self, moment: PlacementProblem, growing: Sequence[GrowingPool]) -> tuple[_Need, ...]:
         """Returns the new nodes that the gang uses of each pool if all pools grow to their maximum.
 
         Returns () if that is not enough, or if it is more than `_MOST_NODES` nodes.

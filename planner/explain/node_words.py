@@ -51,15 +51,16 @@ matches is used: longer prefixes come before shorter ones, and the last entry ma
 class NodeWords:
     """Turns counts of nodes into text.
 
-    `kinds`: the classes of the pods for which the nodes were counted. `occupied`: the amounts in the counts
-    are what is free now. `base`: the cluster; without it, the text does not list existing label values.
+    `pod_classes`: the classes of the pods for which the nodes were counted. `occupied`: the amounts in the
+    counts are what is free now. `base`: the cluster; without it, the text does not list existing label
+    values.
     """
 
     def __init__(
-        self, kinds: Sequence[PodClass], *, occupied: bool = False, base: Infrastructure | None = None
+        self, pod_classes: Sequence[PodClass], *, occupied: bool = False, base: Infrastructure | None = None
     ) -> None:
-        self._raised = {name: was for kind in kinds for name, was in kind.shape.raised.items()}
-        self._kinds = kinds
+        self._raised = {name: was for kind in pod_classes for name, was in kind.shape.raised.items()}
+        self._pod_classes = pod_classes
         self._occupied, self._base = occupied, base
 
     def of(self, counts: NodeCounts) -> str:
@@ -91,9 +92,9 @@ class NodeWords:
         """Returns text that says why a node with room takes only one pod of the class: the host port or pod
         anti-affinity. Returns "" if it takes more.
         """
-        if len(self._kinds) != 1:
+        if len(self._pod_classes) != 1:
             return ""
-        shape = self._kinds[0].shape
+        shape = self._pod_classes[0].shape
         own = [
             term
             for term in shape.terms
@@ -127,7 +128,7 @@ class NodeWords:
         """Returns the existing values of the label in the cause, if no node has a requested value."""
         if self._base is None:
             return ""
-        for kind in self._kinds:
+        for kind in self._pod_classes:
             for key, value in kind.shape.node_selector.items():
                 if cause == f"{SELECTOR}{key}={value}":
                     return _in_brackets(values_words(self._base, key, (value,)))

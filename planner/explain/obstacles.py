@@ -101,16 +101,16 @@ class _Counts:
 class _Tally:
     """Counts nodes by cause, from the hosts up to the root. Domains of equal capacity are computed once.
 
-    `kinds`: the gang's pod classes. `required`: index of the required level, or ROOT. `shared`: the gang may
-    use a domain together with other gangs. If it may not, and `whole` is set, the gang holds reservable
-    domains whole, so it cannot use a domain of which other gangs hold a part.
+    `pod_classes`: the gang's pod classes. `required`: index of the required level, or ROOT. `shared`: the
+    gang may use a domain together with other gangs. If it may not, and `whole` is set, the gang holds
+    reservable domains whole, so it cannot use a domain of which other gangs hold a part.
     """
 
     def __init__(
-        self, space: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
+        self, space: SearchSpace, pod_classes: Sequence[PodClass], required: int, *, shared: bool, whole: bool
     ) -> None:
         topology = space.tree.topology
-        self._kinds, self._shared = kinds, shared
+        self._pod_classes, self._shared = pod_classes, shared
         self._required = required
         self._unlabelled = f"no label {topology.levels[required]}" if required > ROOT else ""
         self._reservable = topology.reservable_index if whole and not shared else None
@@ -155,19 +155,19 @@ class _Tally:
         resource. The cause is `FITS` if the host takes a pod of some class.
         """
         reasons = [
-            why or condition_obstacle(kind.shape, content)
-            for kind, why in zip(self._kinds, match.why, strict=True)
+            why or condition_obstacle(pod_class.shape, content)
+            for pod_class, why in zip(self._pod_classes, match.why, strict=True)
         ]
         if all(reasons):
             return reasons[0], None
         gang = content.held if self._shared else content.gang
         if gang:
             return f"reserved by {gang}", None
-        able = [kind for kind, reason in zip(self._kinds, reasons, strict=True) if not reason]
+        able = [pod_class for pod_class, reason in zip(self._pod_classes, reasons, strict=True) if not reason]
         lacking = [
-            short_of(free, kind, content.gpus, content.available_devices)
-            or misaligned(content.numa_state, kind)
-            for kind in able
+            short_of(free, pod_class, content.gpus, content.available_devices)
+            or misaligned(content.numa_state, pod_class)
+            for pod_class in able
         ]
         if not all(lacking):
             return FITS, None
@@ -185,7 +185,7 @@ def node_counts(group: PodGroup, space: SearchSpace, asked: TopologyRequest) -> 
     topology = space.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index
     shared = group.reserve != "domain"
-    counts = _tally(space, asked.kinds, asked.required, shared=shared, whole=whole)
+    counts = _tally(space, asked.pod_classes, asked.required, shared=shared, whole=whole)
     causes = dict(counts.causes)
     for part in counts.partly:
         branch, _ = space.domain_at(part.way)
@@ -215,9 +215,9 @@ def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
     return f"in {short(level)} {name}, which is partly held by {gangs[0]}{rest_words}"
 
 
-def pod_counts(space: SearchSpace, kind: PodClass) -> NodeCounts:
+def pod_counts(space: SearchSpace, pod_class: PodClass) -> NodeCounts:
     """Returns all nodes, counted by what excludes a single pod of one class."""
-    counts = _tally(space, (kind,), ROOT, shared=True, whole=False)
+    counts = _tally(space, (pod_class,), ROOT, shared=True, whole=False)
     return _of_cluster(space, counts.causes, counts.shortages)
 
 
@@ -232,7 +232,7 @@ time uses a tally (`PlanCache.exclusively`), because it caches the counts of fur
 
 
 def _tally(
-    space: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
+    space: SearchSpace, pod_classes: Sequence[PodClass], required: int, *, shared: bool, whole: bool
 ) -> _Counts:
     cache = space.base.plan_cache
     asked = tuple(
@@ -243,50 +243,55 @@ def _tally(
             k.shape.claim_specs,
             k.shape.extended_claims,
         )
-        for k in kinds
+        for k in pod_classes
     )
     key = (space.tree.topology.levels, asked, required, shared, whole)
-    tally = cache.entry(TALLIES, key, lambda: _Tally(space, kinds, required, shared=shared, whole=whole))
-    return cache.exclusively(lambda: tally.of(space.capacity, space.match(kinds)))
+    tally = cache.entry(
+        TALLIES, key, lambda: _Tally(space, pod_classes, required, shared=shared, whole=whole)
+    )
+    return cache.exclusively(lambda: tally.of(space.capacity, space.match(pod_classes)))
 
 
 def short_of(
-    free: Resources, kind: PodClass, gpus: SharedGpus | None = None, stock: AvailableDevices | None = None
+    free: Resources,
+    pod_class: PodClass,
+    gpus: SharedGpus | None = None,
+    stock: AvailableDevices | None = None,
 ) -> str:
     """Returns what a host lacks for one pod: a resource (a device before cpu or memory), a GPU share, or the
     devices for a claim. Returns "" if the pod fits.
 
     `free`, `gpus`, `stock`: the host's free amounts, its GPUs for shares, and its devices for claims.
     """
-    if max_pods(free, kind.shape, gpus, 1, stock):
+    if max_pods(free, pod_class.shape, gpus, 1, stock):
         return ""
-    requests, bundles = requests_on(kind.shape, free)
+    requests, bundles = requests_on(pod_class.shape, free)
     if stock and bundles and (lack := stock.missing(bundles)):
         return lack
-    if not stock and kind.shape.claim_specs:
+    if not stock and pod_class.shape.claim_specs:
         return NO_DEVICES
-    needs = (requests if stock else on_node(kind.shape.requests, free)).items()
+    needs = (requests if stock else on_node(pod_class.shape.requests, free)).items()
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
     if not lacking:
         # Each amount suffices: no single GPU has room for the share, or claims use the plugin's GPUs.
-        share = share_in(kind.shape.requests)
-        return share.label if share else GPU if takes_devices(stock, kind.shape) else ""
+        share = share_in(pod_class.shape.requests)
+        return share.label if share else GPU if takes_devices(stock, pod_class.shape) else ""
     return min(lacking, key=lambda name: ("/" not in name, name))
 
 
-def misaligned(zones: NumaState | None, kind: PodClass) -> str:
+def misaligned(zones: NumaState | None, pod_class: PodClass) -> str:
     """Returns why the host's kubelet would refuse a pod for which the host has enough in total; "" if the
     kubelet would admit the pod. `zones`: None if the host's kubelet refuses no pod for NUMA.
     """
-    return numa_messages.cause(zones, kind) if zones is not None else ""
+    return numa_messages.cause(zones, pod_class) if zones is not None else ""
 
 
-def largest(views: Sequence[SearchSpace], kind: PodClass, resource: str) -> int:
+def largest(views: Sequence[SearchSpace], pod_class: PodClass, resource: str) -> int:
     """Returns the largest amount of a resource on any node that the pod may use."""
-    return max((has(host.free or {}, resource) for host in usable(views, kind)), default=0)
+    return max((has(host.free or {}, resource) for host in usable(views, pod_class)), default=0)
 
 
-def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]:
+def usable(views: Sequence[SearchSpace], pod_class: PodClass) -> list[DomainCapacity]:
     """Returns the hosts that the pod may use by labels, taints and conditions, whatever is free on them.
 
     Hosts of equal capacity are returned once.
@@ -294,8 +299,8 @@ def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]
     return [
         host
         for space in views
-        for host, match in _hosts(space.capacity, space.match((kind,)))
-        if not match.why[0] and not condition_obstacle(kind.shape, host)
+        for host, match in _hosts(space.capacity, space.match((pod_class,)))
+        if not match.why[0] and not condition_obstacle(pod_class.shape, host)
     ]
 
 

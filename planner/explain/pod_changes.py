@@ -262,7 +262,7 @@ def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str])
     space = search_space(problem.snapshot, tree, occupied=problem.occupied)
     request = next((r for r in problem.requests if r.topology.name == tree.topology.name), None)
     offers: dict[str, dict[str, int]] = {}
-    for kind in request.kinds if request else ():
+    for kind in request.pod_classes if request else ():
         have = {name: largest([space], kind, name) for name in kind.shape.requests if not share_named(name)}
         lacking = {name: n for name, n in have.items() if n < kind.shape.requests[name]}
         offers |= {name: lacking for name, _ in kind.parts if lacking and name in names}

@@ -21,12 +21,12 @@ def in_the_way(space: SearchSpace, asked: TopologyRequest) -> str:
     A constraint keeps it out if the domain that can get the fewest pods, or a lack of domains (minDomains),
     limits all domains together to fewer pods than the gang has.
     """
-    for rule in rules_of(asked.kinds):
+    for rule in rules_of(asked.pod_classes):
         # `_rule_sentence` computes a bound for rules that exactly the counted pods must satisfy.
         if rule.counted and set(rule.counted) == set(rule.keepers):
-            room = _room(space, rule, [asked.kinds[index] for index in rule.counted])
+            room = _room(space, rule, [asked.pod_classes[index] for index in rule.counted])
             if sentence := _rule_sentence(
-                rule, room, sum(asked.kinds[index].count for index in rule.counted)
+                rule, room, sum(asked.pod_classes[index].count for index in rule.counted)
             ):
                 return sentence
     return ""

@@ -119,19 +119,22 @@ def _is_enough(gang: PodGroup, share: DomainShare) -> bool:
 
 def _coarsest_asked(request: TopologyRequest) -> int:
     """Returns the coarsest required level, else the coarsest preferred one; ROOT if there is neither."""
-    preferred = [request.preferred, *(kind.preferred for kind in request.kinds)]
+    preferred = [request.preferred, *(pod_class.preferred for pod_class in request.pod_classes)]
     asked = _required(request) or [level for level in preferred if level > ROOT]
     return min(asked, default=ROOT)
 
 
 def _required(request: TopologyRequest) -> list[int]:
     """Returns every level that the gang, some of its pods or its slices require."""
-    levels = [request.required, *(level for kind in request.kinds for level in _levels_of(kind))]
+    levels = [
+        request.required,
+        *(level for pod_class in request.pod_classes for level in _levels_of(pod_class)),
+    ]
     return [level for level in levels if level > ROOT]
 
 
-def _levels_of(kind: PodClass) -> tuple[int, ...]:
-    return kind.required, kind.slice_level, *(level for level, _ in kind.co_located_at)
+def _levels_of(pod_class: PodClass) -> tuple[int, ...]:
+    return pod_class.required, pod_class.slice_level, *(level for level, _ in pod_class.co_located_at)
 
 
 def _takes_only_parts(gang: PodGroup) -> bool:
@@ -145,9 +148,9 @@ def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_Part]) -> Ite
     problem, request = outcome.problem, best.request
     demanding = {
         name
-        for kind in request.kinds
-        for name, _ in kind.parts
-        if max(request.required, *_levels_of(kind)) > ROOT
+        for pod_class in request.pod_classes
+        for name, _ in pod_class.parts
+        if max(request.required, *_levels_of(pod_class)) > ROOT
     }
     gpus = {pod_set.name: pod_set.shape.gpus for pod_set in problem.gang.pod_sets}
     taken, required = dict.fromkeys(parts, 0), dict.fromkeys(parts, True)

@@ -82,10 +82,10 @@ class Rooms:
     def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: SchedulerSettings) -> None:
         self._view, self._settings = view, settings
         self._sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
-        kinds = [
+        pod_classes = [
             PodClass(((pod_set.name, pod_set.count),), pod_set.count, pod_set.shape) for pod_set in self._sets
         ]
-        self._match = view.match(kinds)
+        self._match = view.match(pod_classes)
         self._min_gpus = min((pod_set.shape.gpus for pod_set in self._sets), default=0)
         self._hosts: dict[_Host, tuple[int, int]] = {}
         limits = (settings.nodes_per_leaf, settings.gpus_per_leaf)

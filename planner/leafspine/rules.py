@@ -125,7 +125,8 @@ def _depends_on_nodes(problem: PlacementProblem, fabric: LeafSpine) -> bool:
     """
     leaf = leaf_level(fabric.topology)
     return any(
-        request.required > leaf or any(kind.is_tied or kind.slice_level > leaf for kind in request.kinds)
+        request.required > leaf
+        or any(kind.is_tied or kind.slice_level > leaf for kind in request.pod_classes)
         for request in problem.requests
         if request.topology.name == fabric.topology.name
     )

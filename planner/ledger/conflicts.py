@@ -130,7 +130,7 @@ def in_the_way(
     """Returns the first gang by name with which `wanted` conflicts; None if there is no conflict."""
     touched = wanted.touched
     blocking: list[str] = []
-    beside: list[tuple[Reservation, bool]] = []
+    on_shared_nodes: list[tuple[Reservation, bool]] = []
     for recorded in book:
         other = recorded.reservation
         if other.id == wanted.id:
@@ -138,8 +138,8 @@ def in_the_way(
         if _excludes(wanted, touched, other):
             blocking.append(other.gang)
         elif not touched.isdisjoint(other.touched):
-            beside.append((other, recorded.since > planned_on))
-    return min([*blocking, *_crowding(wanted, touched, beside, headroom)], default=None)
+            on_shared_nodes.append((other, recorded.since > planned_on))
+    return min([*blocking, *_crowding(wanted, touched, on_shared_nodes, headroom)], default=None)
 
 
 def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) -> bool:
@@ -156,20 +156,20 @@ def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) 
 def _crowding(
     wanted: Reservation,
     touched: frozenset[str],
-    beside: Iterable[tuple[Reservation, bool]],
+    on_shared_nodes: Iterable[tuple[Reservation, bool]],
     headroom: Headroom,
 ) -> list[str]:
     """Returns the gangs on nodes where uncounted reservations take more than `wanted` leaves free.
 
-    `beside`: the other reservations on shared nodes, and whether each came after the plan. Older ones are
-    compared too: instead of what is in the book, the plan may have counted a replacement that its replica was
-    about to write, and that was never written.
+    `on_shared_nodes`: the other reservations on shared nodes, and whether each came after the plan. Older
+    ones are compared too: instead of what is in the book, the plan may have counted a replacement that its
+    replica was about to write, and that was never written.
     """
     guarded, own = _keeps_apart(wanted), used_by(wanted)
     taken: dict[str, dict[str, int]] = {}
     users: dict[str, list[str]] = {}
     crowded: set[str] = set()
-    for other, newer in beside:
+    for other, newer in on_shared_nodes:
         for node, amounts in used_by(other).items():
             if node not in touched:
                 continue

@@ -139,8 +139,8 @@ class SqliteLedger:
         return Taken(held, frozenset(name for name, former in before.items() if former is None))
 
     def _reserve(self, connection: sqlite3.Connection, wish: Wish) -> Reservation:
-        near = sqlite_schema.near(connection, wish.reservation, self._rows_read)
-        verdict = judge(wish.reservation, wish.planned_on, near, wish.headroom)
+        recorded = sqlite_schema.possible_conflicts(connection, wish.reservation, self._rows_read)
+        verdict = judge(wish.reservation, wish.planned_on, recorded, wish.headroom)
         if isinstance(verdict, Blocked):
             raise Conflict(verdict.holder)
         if isinstance(verdict, RecordedReservation):

@@ -79,7 +79,7 @@ _AFTER = "\x20"  # the next character: the end of the range of paths with a comm
 # others, so that the cost does not grow with the book. "Ours" are the domains and nodes of the wanted
 # reservation; CROSS JOIN makes SQLite start at these few. `:above`: the paths of its domains, of its whole
 # placement, and of all domains around these. `:ranges`: the ranges of paths inside its domains.
-_NEAR = """
+_POSSIBLE_CONFLICTS = """
     SELECT :id AS id
     UNION
     -- What holds a domain that is one of ours or holds one, or our whole placement.
@@ -141,7 +141,7 @@ def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | N
     return None if row is None else _reservation(row)
 
 
-def near(
+def possible_conflicts(
     connection: sqlite3.Connection, wanted: Reservation, former: Mapping[Key, Reservation]
 ) -> list[RecordedReservation]:
     """Returns every reservation that could conflict with `wanted`, and the one of the same id: the input of
@@ -157,7 +157,7 @@ def near(
         "ranges": json.dumps([_within(domain) for domain in held]),
         "nodes": json.dumps(sorted(wanted.touched)),
     }
-    reservations = _read(connection, f"id IN ({_NEAR})", bindings, former)
+    reservations = _read(connection, f"id IN ({_POSSIBLE_CONFLICTS})", bindings, former)
     return [RecordedReservation(reservation, since) for (_, since, *_), reservation in reservations.items()]
 
 

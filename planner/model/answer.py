@@ -52,18 +52,21 @@ class Answer:
     warnings: tuple[str, ...] = ()
     obstacles: dict[str, int] = field(default_factory=dict)
     attempts: tuple[LevelAttempt, ...] = ()
-    grows: bool = False
-    """Whether the gang waits for nodes that an autoscaler may add. Its pods should then get no scheduling
-    gate, because an autoscaler adds no node for a gated pod."""
-    evicts: bool = False
-    """Whether the gang's scheduler will preempt other pods for it. Its pods should then get no scheduling
-    gate, because a scheduler preempts nothing for a gated pod."""
+    waits_for_nodes: bool = False
+    """Whether the gang waits for nodes that an autoscaler may add; it adds none for a gated pod."""
+    waits_for_eviction: bool = False
+    """Whether the gang waits until its scheduler preempts other pods; it preempts none for a gated pod."""
     replayed: bool = False
     """Whether the gang already holds a reservation, whose plan this answer repeats."""
     culprits: tuple[str, ...] = ()
     """The PodSets that do not fit even the empty cluster, if the gang is rejected because of them."""
     request: ResolvedPodGroup | None = field(default=None, compare=False, repr=False)
     """The resolved request of a new plan, from which the reservation is made; None if there is no plan."""
+
+    @property
+    def waits_ungated(self) -> bool:
+        """Whether the gang waits for something that happens only for pods without a scheduling gate."""
+        return self.waits_for_nodes or self.waits_for_eviction
 
     def to_json(self) -> dict[str, object]:
         """Returns the gang's entry in the output of `bayplan plan -o json`, whose format is a contract."""

@@ -81,26 +81,26 @@ def separated(first: PodClass, second: PodClass) -> set[int]:
     return {level for level, name in first.anti_affinity_with if name in second.names}
 
 
-def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
+def merged(pod_classes: Iterable[PodClass]) -> tuple[PodClass, ...]:
     """Returns the classes with equal ones merged, for example a master with workers of the same shape.
 
     PodSets of equal size that each require one domain of the same level become slices of one class.
     """
     classes: list[PodClass] = []
-    for kind in map(_as_slices, kinds):
+    for pod_class in map(_as_slices, pod_classes):
         poll("search")  # each class is compared with all different ones
-        index = next((i for i, k in enumerate(classes) if _joins(kind, k)), None)
+        index = next((i for i, k in enumerate(classes) if _joins(pod_class, k)), None)
         if index is None:
-            classes.append(kind)
+            classes.append(pod_class)
         else:
             former = classes[index]
             classes[index] = replace(
                 former,
-                parts=(*former.parts, *kind.parts),
-                count=former.count + kind.count,
-                names=(*former.names, *kind.names),
+                parts=(*former.parts, *pod_class.parts),
+                count=former.count + pod_class.count,
+                names=(*former.names, *pod_class.names),
             )
-    return tuple(_as_one(kind) for kind in classes)
+    return tuple(_as_one(pod_class) for pod_class in classes)
 
 
 def joined(first: PodClass, second: PodClass) -> PodClass | None:
@@ -109,26 +109,28 @@ def joined(first: PodClass, second: PodClass) -> PodClass | None:
     return merged_kinds[0] if len(merged_kinds) == 1 else None
 
 
-def _as_slices(kind: PodClass) -> PodClass:
-    if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT:
-        return kind
-    return replace(kind, required=ROOT, slice_level=kind.required, slice_size=kind.count)
+def _as_slices(pod_class: PodClass) -> PodClass:
+    if pod_class.required == ROOT or pod_class.slice_level != ROOT or pod_class.preferred != ROOT:
+        return pod_class
+    return replace(pod_class, required=ROOT, slice_level=pod_class.required, slice_size=pod_class.count)
 
 
-def _as_one(kind: PodClass) -> PodClass:
+def _as_one(pod_class: PodClass) -> PodClass:
     """Returns a class that consists of one slice as a class that requires one domain, which is equivalent."""
-    if kind.slice_level == ROOT or kind.slice_size != kind.count:
-        return kind
-    return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
+    if pod_class.slice_level == ROOT or pod_class.slice_size != pod_class.count:
+        return pod_class
+    return replace(
+        pod_class, required=max(pod_class.required, pod_class.slice_level), slice_level=ROOT, slice_size=1
+    )
 
 
-def _joins(kind: PodClass, other: PodClass) -> bool:
-    """Reports whether `kind` can be merged into `other`.
+def _joins(pod_class: PodClass, other: PodClass) -> bool:
+    """Reports whether `pod_class` can be merged into `other`.
 
     Classes with anti-affinity among their own pods, with `co_located_at`, or with a preferred level cannot.
     """
-    never_joins = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
-    return not never_joins and _equal_but_for_counts(kind, other)
+    never_joins = pod_class.shape.anti_affinity or pod_class.co_located_at or pod_class.preferred != ROOT
+    return not never_joins and _equal_but_for_counts(pod_class, other)
 
 
 def _equal_but_for_counts(first: PodClass, second: PodClass) -> bool:

@@ -37,8 +37,8 @@ class NodeExclusion:
 
 @dataclass(frozen=True, slots=True)
 class SpreadState:
-    """A `SpreadConstraint` in one snapshot, for a PodSet whose pods must satisfy it (`keeps`), or match its
-    selector (`counted`), or both.
+    """A `SpreadConstraint` in one snapshot, for a PodSet whose pods must satisfy it (`constrained`), or match
+    its selector (`counted`), or both.
 
     `existing_pods`: the number of existing pods that count, by domain; `nodes`: the same by node, without
     zeros; `values`: the domain (label value) of each node to which the constraint applies.
@@ -46,7 +46,7 @@ class SpreadState:
 
     spread: SpreadConstraint
     existing_pods: Mapping[str, int]
-    keeps: bool
+    constrained: bool
     counted: bool
     nodes: Mapping[str, int]
     values: Mapping[str, str] = field(compare=False)

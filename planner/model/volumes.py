@@ -70,7 +70,7 @@ class Volumes:
                 classes[record.name] = record
         return cls(claims, volumes, classes)
 
-    def beside(self, overrides: Volumes) -> Volumes:
+    def overlaid_with(self, overrides: Volumes) -> Volumes:
         """Returns the union of both; `overrides` wins if both have an object of the same name."""
         return Volumes(
             {**self.claims, **overrides.claims},

@@ -115,11 +115,11 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
             )  # the claim's devices are already allocated on this node
         elif not use.template and pod_set.count > 1:
             reader.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
-            reader.together = True
+            reader.shares_claim = True
         else:
             reader.claim(claim, f"{kind} {use.source}")
     constraint = pod_set.constraint
-    if reader.together:  # pods that share a claim share its devices, which are on one node
+    if reader.shares_claim:  # pods that share a claim share its devices, which are on one node
         constraint = replace(constraint, required=HOSTNAME, slice_level="", slice_size=0)
     return replace(pod_set, shape=reader.shape(), constraint=constraint)
 
@@ -127,7 +127,7 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
 class _ClaimReader:
     """Collects the resource requests and node requirements of one PodSet, claim by claim.
 
-    `notes`: receives the warnings. `together`: whether pods share a claim and so must be on one node.
+    `notes`: receives the warnings. `shares_claim`: whether pods share a claim and so must be on one node.
     """
 
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
@@ -135,7 +135,7 @@ class _ClaimReader:
         self._amounts: Counter[str] = Counter()
         self._claim_specs: list[ClaimSpec] = []
         self.needs: list[Requirement] = []
-        self.together = False
+        self.shares_claim = False
 
     def note(self, text: str) -> None:
         """Adds a warning; a repeated text is added once."""

@@ -57,14 +57,14 @@ def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
 
     constraint, gang = pod_set.constraint, group.constraint
     sliced = constraint if constraint.slice_level else gang
-    together = (gang.required in words, constraint.required in words, sliced.slice_level in words)
-    if not any(together):
+    applies = (gang.required in words, constraint.required in words, sliced.slice_level in words)
+    if not any(applies):
         return 0
     gpus = pod_set.shape.gpus
     return max(
-        group.gpus if together[0] else 0,
-        gpus * pod_set.count if together[1] else 0,
-        gpus * sliced.slice_size if together[2] else 0,
+        group.gpus if applies[0] else 0,
+        gpus * pod_set.count if applies[1] else 0,
+        gpus * sliced.slice_size if applies[2] else 0,
     )
 
 

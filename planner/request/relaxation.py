@@ -33,9 +33,9 @@ def relaxations(request: TopologyRequest) -> list[tuple[PodClass, ...]]:
     equal levels are relaxed together, because the number of combinations grows exponentially with the number
     of classes.
     """
-    if all(kind.preferred == ROOT for kind in request.kinds):
-        return [merged(request.kinds)]
-    pairs = [(kind.required, kind.preferred) for kind in request.kinds]
+    if all(pod_class.preferred == ROOT for pod_class in request.pod_classes):
+        return [merged(request.pod_classes)]
+    pairs = [(pod_class.required, pod_class.preferred) for pod_class in request.pod_classes]
     each_alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MAX_ALONE
     # For each class, the index of the class with which it is relaxed: its own, or the first of equal levels.
     leaders = list(range(len(pairs))) if each_alone else [pairs.index(pair) for pair in pairs]
@@ -45,9 +45,9 @@ def relaxations(request: TopologyRequest) -> list[tuple[PodClass, ...]]:
     relaxed: list[tuple[PodClass, ...]] = []
     for step in tried_steps:
         levels = {leader: ladders[leader][rung] for leader, rung in zip(ladders, step, strict=True)}
-        kinds = _relaxed(request.kinds, [levels[leader] for leader in leaders])
-        if kinds not in relaxed:
-            relaxed.append(kinds)
+        pod_classes = _relaxed(request.pod_classes, [levels[leader] for leader in leaders])
+        if pod_classes not in relaxed:
+            relaxed.append(pod_classes)
     return relaxed
 
 
@@ -55,5 +55,7 @@ def _ladder(required: int, preferred: int) -> list[int]:
     return [*range(preferred, required, -1), required]
 
 
-def _relaxed(kinds: Iterable[PodClass], levels: Sequence[int]) -> tuple[PodClass, ...]:
-    return merged(replace(k, required=level, preferred=ROOT) for k, level in zip(kinds, levels, strict=True))
+def _relaxed(pod_classes: Iterable[PodClass], levels: Sequence[int]) -> tuple[PodClass, ...]:
+    return merged(
+        replace(k, required=level, preferred=ROOT) for k, level in zip(pod_classes, levels, strict=True)
+    )

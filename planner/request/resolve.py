@@ -136,8 +136,8 @@ class PlacementProblem:
             amounts, shape = requests.get(pod_set.name), pod_set.shape
             if not amounts and all(shape.requests.values()):
                 return pod_set
-            together = {**shape.requests, **(amounts or {})}
-            left = {name: amount for name, amount in together.items() if amount}
+            amounts_by_resource = {**shape.requests, **(amounts or {})}
+            left = {name: amount for name, amount in amounts_by_resource.items() if amount}
             return replace(pod_set, shape=replace(shape, requests=left))
 
         sets = tuple(map(changed, self.asked.pod_sets))

@@ -33,14 +33,14 @@ class GpuLimit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
-    """A gang's request in one topology: its pod classes (`kinds`), and the indexes of the levels that the
+    """A gang's request in one topology: its pod classes, and the indexes of the levels that the
     gang as a whole requires and prefers, ROOT for none.
     """
 
     topology: Topology
     required: int
     preferred: int
-    kinds: tuple[PodClass, ...]
+    pod_classes: tuple[PodClass, ...]
     warnings: tuple[str, ...] = ()
     gpu_limit: GpuLimit | None = None
 
@@ -57,20 +57,20 @@ def topology_request(
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
     warnings = _no_effect(topology, "", required, preferred)
-    kinds: list[PodClass] = []
+    pod_classes: list[PodClass] = []
     several = group.size > 1
     for pod_set in group.pod_sets:
         if pod_set.count:
             linked = several and bool(gang or pod_set.constraint)
-            kind = _pod_class(
+            pod_class = _pod_class(
                 _with_nvlink_domains(group, pod_set, topology), gang, topology, repeating, linked=linked
             )
-            widest = max(kind.required, required)
-            warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
-            kinds.append(kind)
-    kinds = _with_shared_levels(group, topology, kinds)
-    required, kinds = _with_affinity_levels(topology, required, segmented(group, kinds))
-    return TopologyRequest(topology, required, preferred, merged(kinds), tuple(warnings))
+            widest = max(pod_class.required, required)
+            warnings += _no_effect(topology, f"{pod_set.name}: ", widest, pod_class.preferred)
+            pod_classes.append(pod_class)
+    pod_classes = _with_shared_levels(group, topology, pod_classes)
+    required, pod_classes = _with_affinity_levels(topology, required, segmented(group, pod_classes))
+    return TopologyRequest(topology, required, preferred, merged(pod_classes), tuple(warnings))
 
 
 def _with_nvlink_domains(
@@ -101,21 +101,25 @@ def _with_nvlink_domains(
 
 def when_alone(asked: TopologyRequest) -> TopologyRequest:
     """Returns the request in a cluster without other pods: without the constraints that follow from them."""
-    if not any(kind.shape.exclusions or kind.shape.spread_states for kind in asked.kinds):
+    if not any(
+        pod_class.shape.exclusions or pod_class.shape.spread_states for pod_class in asked.pod_classes
+    ):
         return asked
-    return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
+    return replace(asked, pod_classes=tuple(map(_alone, asked.pod_classes)))
 
 
-def _alone(kind: PodClass) -> PodClass:
-    exclusions = tuple(exclusion for exclusion in kind.shape.exclusions if not exclusion.passing)
+def _alone(pod_class: PodClass) -> PodClass:
+    exclusions = tuple(exclusion for exclusion in pod_class.shape.exclusions if not exclusion.passing)
     spreading = tuple(
         replace(state, existing_pods=dict.fromkeys(state.existing_pods, 0), nodes={})
-        for state in kind.shape.spread_states
+        for state in pod_class.shape.spread_states
     )
-    return replace(kind, shape=replace(kind.shape, exclusions=exclusions, spread_states=spreading))
+    return replace(pod_class, shape=replace(pod_class.shape, exclusions=exclusions, spread_states=spreading))
 
 
-def _with_shared_levels(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
+def _with_shared_levels(
+    group: ResolvedPodGroup, topology: Topology, pod_classes: list[PodClass]
+) -> list[PodClass]:
     """Returns the pod classes, one for each PodSet, with the levels in `group.within`: a domain of such a
     level must contain all pods of several PodSets.
 
@@ -130,17 +134,17 @@ def _with_shared_levels(group: ResolvedPodGroup, topology: Topology, kinds: list
                 _check_not_coarser(
                     topology, " and ".join(inside), _index(topology, inner_level), words, index
                 )
-        for place, kind in enumerate(kinds):
-            if (name := kind.parts[0][0]) in names:
-                _check_not_coarser(topology, name, kind.required, words, index)
-                kinds[place] = replace(
-                    kind,
-                    shape=_labelled(topology, kind.shape, index),
-                    required=max(kind.required, index),
-                    co_located_at=(*kind.co_located_at, (index, names)),
+        for place, pod_class in enumerate(pod_classes):
+            if (name := pod_class.parts[0][0]) in names:
+                _check_not_coarser(topology, name, pod_class.required, words, index)
+                pod_classes[place] = replace(
+                    pod_class,
+                    shape=_labelled(topology, pod_class.shape, index),
+                    required=max(pod_class.required, index),
+                    co_located_at=(*pod_class.co_located_at, (index, names)),
                     names=(name,),
                 )
-    return kinds
+    return pod_classes
 
 
 def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> ResolvedShape:
@@ -166,18 +170,18 @@ def _check_not_coarser(topology: Topology, part: str, level: int, whole: str, wi
 
 
 def _with_affinity_levels(
-    topology: Topology, required: int, kinds: list[PodClass]
+    topology: Topology, required: int, pod_classes: list[PodClass]
 ) -> tuple[int, list[PodClass]]:
     """Returns the gang's required level and the pod classes, with pod affinity over the label of a level
     turned into a required level: of the gang if all its pods must be together, else of the pod class.
     """
-    if not any(kind.co_located_over for kind in kinds):
-        return required, kinds
-    all_names = {name for kind in kinds for name, _ in kind.parts}
+    if not any(pod_class.co_located_over for pod_class in pod_classes):
+        return required, pod_classes
+    all_names = {name for pod_class in pod_classes for name, _ in pod_class.parts}
     placed: list[PodClass] = []
-    for kind in kinds:
-        own_required, remaining = kind.required, []
-        for key, names in kind.co_located_over:
+    for pod_class in pod_classes:
+        own_required, remaining = pod_class.required, []
+        for key, names in pod_class.co_located_over:
             level = topology.index(key) if key in topology.levels else ROOT
             if level > ROOT and set(names) == all_names:
                 required = max(required, level)
@@ -187,7 +191,7 @@ def _with_affinity_levels(
             # domain remains a constraint.
             if level == ROOT or (len(names) > 1 and set(names) != all_names):
                 remaining.append((key, names))
-        placed.append(replace(kind, required=own_required, co_located_over=tuple(remaining)))
+        placed.append(replace(pod_class, required=own_required, co_located_over=tuple(remaining)))
     return required, placed
 
 

@@ -92,7 +92,9 @@ def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadSt
     for index, former in enumerate(states):
         if former.is_same_constraint(state):
             merged = replace(
-                former, keeps=former.keeps or state.keeps, counted=former.counted or state.counted
+                former,
+                constrained=former.constrained or state.constrained,
+                counted=former.counted or state.counted,
             )
             return (*states[:index], merged, *states[index + 1 :])
     return (*states, state)

@@ -52,12 +52,12 @@ class DomainRanking:
         self.packing, self._pod_classes = packing, pod_classes
         # Levels at which some pods must be in one domain: it must have a name. A domain without a name
         # consists of the nodes that lack the label of the level.
-        together = {
+        named_levels = {
             required,
             *(pod_class.required for pod_class in pod_classes),
             *(pod_class.slice_level for pod_class in pod_classes),
         }
-        self._together = frozenset(together - {ROOT})
+        self._named_levels = frozenset(named_levels - {ROOT})
         # Levels of anti-affinity: one domain of such a level cannot hold the whole gang.
         alone = {
             level
@@ -171,7 +171,7 @@ class DomainRanking:
         """Reports whether the gang may use this domain: the domain must have a name if pods are required to
         be together in it, and if it has to be `clear`, no other gang may be in it.
         """
-        if capacity.level in self._together and not capacity.has_name:
+        if capacity.level in self._named_levels and not capacity.has_name:
             return False
         return not (clear and capacity.level == level and capacity.gang)
 

@@ -150,7 +150,7 @@ def large() -> tuple[LiveSnapshot, dict[str, Any]]:
 def memory() -> None:
     """The second table: both workers are asked in turn, so that both follow all changes."""
     policies = policy_store(()).current
-    around = replace(Environment().beside(policies), now=1e6)
+    around = replace(Environment().with_policy_parameters(policies), now=1e6)
     picture, pods = large()
     pool, random, changed = Pool(2), Random(1), 0
     pool.idle = queue.Queue()

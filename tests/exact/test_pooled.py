@@ -26,7 +26,7 @@ def compared(instance: Instance) -> str:
     group = replace(instance.group, constraint=Constraint(), reserve="nodes")
     check(group)
     view = search_space(instance.snapshot, instance.snapshot.base.trees["topo"], occupied=True)
-    kinds = topology_request(resolved_group(group), view.tree.topology).kinds
+    kinds = topology_request(resolved_group(group), view.tree.topology).pod_classes
     if len(kinds) == 1:
         return "one kind"
     weights, match = view.weights(kinds), view.match(kinds)

@@ -46,7 +46,7 @@ class RequestContext:
         ConfigMap.
         """
         if environment.parameters is None:
-            environment = environment.beside(policies)
+            environment = environment.with_policy_parameters(policies)
         settings = environment.settings(request.namespace)
         return cls(
             environment.with_namespace(request),

@@ -129,7 +129,7 @@ class Environment:
         """Returns the environment with these parameters in force, and the settings that they state."""
         return replace(self, parameters=parameters, settings=partial(parameters.settings, self.settings))
 
-    def beside(self, policies: PolicySet) -> Environment:
+    def with_policy_parameters(self, policies: PolicySet) -> Environment:
         """Returns the environment with the parameters in force: those beside the policies, overridden by
         `configured`.
 

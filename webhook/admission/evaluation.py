@@ -185,7 +185,7 @@ class Evaluation:
         affinity = find(obj, ("spec", "affinity")) or {}
         if note.decision == "admitted" and is_pinned(affinity, terms_of_annotation(self._snapshot, note)):
             return obj
-        return keep_off_reserved(obj, self._snapshot, evicts=note.evicts)
+        return keep_off_reserved(obj, self._snapshot, waits_for_eviction=note.waits_for_eviction)
 
     def fewer_replicas(self, before: Json, after: Json) -> list[str]:
         """Returns a sentence for each template of which fewer pods fit after the policies than before."""

@@ -148,8 +148,8 @@ def _enforce_warnings(
 def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
     """Yields text for each gang that would wait: its name and the reason."""
     for placed in plan.placed if plan is not None else ():
-        grows = placed.answer.grows and plan is not None and not plan.gated
-        if placed.answer.decision == "queued" and placed.group.on_unavailable == "queue" and not grows:
+        for_nodes = placed.answer.waits_for_nodes and plan is not None and not plan.gated
+        if placed.answer.decision == "queued" and placed.group.on_unavailable == "queue" and not for_nodes:
             yield f"{placed.group.name}: {placed.answer.message}"
 
 

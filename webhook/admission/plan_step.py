@@ -20,7 +20,7 @@ from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.context import RequestContext
 from webhook.admission.updates.unchanged import begins
 from webhook.jsontools.path import find
-from webhook.placement.gang_seat import grows
+from webhook.placement.gang_seat import shared_gang_changed
 from webhook.placement.hold import has_bound_pod
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
@@ -80,7 +80,7 @@ class PlanStep:
         grown = self._grown(self.snapshot, workload)
         remaining = self.snapshot
         # A growing gang is planned without its reservation, because the grown gang contains its held seats.
-        if grows(remaining, grown):
+        if shared_gang_changed(remaining, grown):
             remaining = remaining.ended(grown.gangs[0].name)
         rules = queue_rules(self._settings, self._now)
         plan = plan_in_turn(remaining, grown, self._waiting, self._rivals, self._limits, rules)

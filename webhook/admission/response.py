@@ -94,9 +94,9 @@ def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
     if answer.decision != "queued" or group.on_unavailable == "reject":
         return ""
     verb = "is queued" if group.on_unavailable == "queue" else "is admitted without a place, as it requests"
-    if answer.grows and not gated:
+    if answer.waits_for_nodes and not gated:
         verb = "is admitted without a place, so that an autoscaler adds nodes for it"
-    elif answer.evicts and not gated:
+    elif answer.waits_for_eviction and not gated:
         verb = "is admitted without a place, for KAI to evict gangs of lower priority"
     return f"{group.name} {verb}: {answer.message}"
 

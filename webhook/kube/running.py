@@ -146,7 +146,9 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     snapshot = side.snapshot()
     assert snapshot is not None, "all was read, or is done without"
     # These objects are stored already: no user requests them, and no gang is queued before them.
-    environment = replace(side.environment(), access=no_access, waiting=tuple, now=now).beside(policies)
+    environment = replace(
+        side.environment(), access=no_access, waiting=tuple, now=now
+    ).with_policy_parameters(policies)
     book = side.ledger.watched(now)
     unread = list(dict.fromkeys((*unread, *reading.forbidden)))
     webhooks = await _webhooks(side.api)

@@ -230,7 +230,7 @@ def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str)
 
     Bound pods count only for gangs that are named after pods or a group: these may have no workload.
     """
-    if queue.stands(held.gang, uid):
+    if queue.is_stored(held.gang, uid):
         return True
     return kind_of(held.gang) in POD_GANGS and watch.uses(held)
 

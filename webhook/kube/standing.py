@@ -214,7 +214,7 @@ class Lookout:
             runtime.settings = settings_of(await self.deployment())
         picture = runtime.snapshot()
         assert picture is not None, "all was read, or is done without"
-        in_force = runtime.environment().beside(PolicySet())
+        in_force = runtime.environment().with_policy_parameters(PolicySet())
         runtime.queue.in_force = lambda: in_force.settings  # read by `reconcile`; a server sets it too
         world = world_of(picture, runtime.ledger.watched(now), runtime.queue, now, observed=in_force.observed)
         gangs = await asyncio.to_thread(standings, world)
@@ -236,7 +236,7 @@ class Lookout:
         if len(rest) != 2 or not all((namespace, *rest)):
             raise InputError(f"{name!r} is not NAMESPACE/KIND/NAME, as in research/Job/train")
         runtime = self.runtime
-        around = runtime.environment().beside(PolicySet())
+        around = runtime.environment().with_policy_parameters(PolicySet())
         if not runtime.knows_namespace(namespace):
             return f"there is no namespace {namespace}"
         if runtime.queue.skips(name):

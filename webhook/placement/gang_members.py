@@ -55,7 +55,7 @@ class SeatedGang:
     left: tuple[GangMember, ...]
 
 
-def together(members: Sequence[GangMember]) -> Workload:
+def combined_workload(members: Sequence[GangMember]) -> Workload:
     """Returns the workload of the first member, with the gang of all members.
 
     The gang's PodSets have the names that plans wrote onto the templates, so that a lost reservation is
@@ -82,7 +82,7 @@ def together(members: Sequence[GangMember]) -> Workload:
 
 
 def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
-    """Returns the seats of this member in a gang from `together`."""
+    """Returns the seats of this member in a gang from `combined_workload`."""
     names = {pod_set.name for pod_set in group.pod_sets}
     stamps = {own.name: member.stamps.get(own.name, "") for own in member.own}
     return {
@@ -138,7 +138,7 @@ def grown(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workl
     workload = replace(
         member.workload,
         gangs=(kept.grown(group, member.own, names),),
-        share=share and replace(share, beside=True),
+        share=share and replace(share, adds_seats=True),
         holds=True,
     )
     return workload, names

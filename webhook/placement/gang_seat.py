@@ -65,7 +65,9 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
         return _renamed(workload, share, taken, seats.group(group, share.own, taken))
     if fresh and (workload.kind != "Pod" or seats.kept or seats.total < group.size):
         added = seats.names([own.name for own in share.own])
-        return _renamed(workload, replace(share, beside=True), added, seats.grown(group, share.own, added))
+        return _renamed(
+            workload, replace(share, adds_seats=True), added, seats.grown(group, share.own, added)
+        )
     fitting = {own.name: next(iter(seats.fitting(own)), "") for own in share.own}
     if all(fitting.values()):
         return _renamed(workload, share, fitting, seats.group(group, share.own, fitting))
@@ -116,7 +118,7 @@ def with_whole_sets(
     return group, answer, reservation
 
 
-def grows(snapshot: Snapshot, workload: Workload) -> bool:
+def shared_gang_changed(snapshot: Snapshot, workload: Workload) -> bool:
     """Returns whether the workload's shared gang is to be planned with other seats than it holds."""
     if workload.share is None or not workload.gangs:
         return False

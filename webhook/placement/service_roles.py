@@ -40,7 +40,9 @@ def _parsed(name: str) -> tuple[str, str]:
     return "", ""
 
 
-def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -> list[dict[str, Any]]:
+def places_of_service(
+    gang: str, own: Iterable[str], reservations: Iterable[Reservation]
+) -> list[dict[str, Any]]:
     """Returns the places of the other gangs of the same service, in the order of the reservations.
 
     `gang`: the object, NAMESPACE/KIND/NAME. `own`: the names of its gangs. Each place is a dict with `gang`,

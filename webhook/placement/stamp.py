@@ -142,8 +142,8 @@ def placement_note(plan: WorkloadPlan) -> str:
         note |= {"reserves": domains}
         if nodes := hosts_of(plan):
             note |= {"nodes": nodes}
-    elif plan.decision == "queued" and (answer.grows or answer.evicts) and not plan.gated:
-        note |= {"waitsFor": NEW_NODES if answer.grows else EVICTION}
+    elif plan.decision == "queued" and answer.waits_ungated and not plan.gated:
+        note |= {"waitsFor": NEW_NODES if answer.waits_for_nodes else EVICTION}
     elif plan.decision == "queued" and (stated := raised_in(placed.group for placed in plan.placed)):
         note |= {"stated": {name: dict(amounts) for name, amounts in stated}}
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
@@ -257,8 +257,9 @@ class PlacementAnnotation:
 
     `decision`: "" if there is no plan. `domains`: those that the gangs hold whole. `nodes`: the hosts that
     gangs of mode `nodes` are pinned to, by hostname label, or by name if a node has none. `in_queue`: the
-    object waits in Bayplan's queue, and not for new nodes or for its scheduler to evict others (`evicts`).
-    `stated`: of a waiting object, the amounts that its author stated, if policies raised them."""
+    object waits in Bayplan's queue, not for new nodes. `stated`: of a waiting object, the amounts that its
+    author stated, if policies raised them. `waits_for_eviction`: it waits for its scheduler to evict others.
+    """
 
     decision: str = ""
     topology: str = ""
@@ -266,7 +267,7 @@ class PlacementAnnotation:
     nodes: frozenset[str] = frozenset()
     in_queue: bool = False
     stated: StatedAmounts = ()
-    evicts: bool = False
+    waits_for_eviction: bool = False
 
 
 def placement_annotation(annotations: Any) -> PlacementAnnotation:
@@ -283,7 +284,7 @@ def placement_annotation(annotations: Any) -> PlacementAnnotation:
             for pod_set, amounts in (note.get("stated") or {}).items()
         )
         waits = decision == "queued" and waits_for not in (NEW_NODES, EVICTION)
-        topology, evicts = str(note.get("topology", "")), waits_for == EVICTION
-        return PlacementAnnotation(decision, topology, domains, nodes, waits, stated, evicts)
+        topology, waits_for_eviction = str(note.get("topology", "")), waits_for == EVICTION
+        return PlacementAnnotation(decision, topology, domains, nodes, waits, stated, waits_for_eviction)
     except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError, RecursionError):
         return PlacementAnnotation()

@@ -113,7 +113,7 @@ class WorkloadPlan:
             self.decision == "queued"
             and not self.preview
             and self.first.group.on_unavailable == "queue"
-            and not all(placed.answer.grows or placed.answer.evicts for placed in waiting)
+            and not all(placed.answer.waits_ungated for placed in waiting)
         )
 
     def message(self) -> str:
@@ -175,12 +175,12 @@ def plan_workload(
         if answer.decision == "rejected" and smaller is not group:
             group = smaller
             answer, reservation = place(snapshot, group)
-        if answer.decision == "rejected" and workload.share is not None and workload.share.beside:
+        if answer.decision == "rejected" and workload.share is not None and workload.share.adds_seats:
             answer = _none_beside(answer)
         if answer.decision == "queued" and makes_room(snapshot, group):
-            answer = replace(answer, evicts=True)
+            answer = replace(answer, waits_for_eviction=True)
         answer, reservation = within_limits(snapshot, group, answer, limits, place, reservation)
-        if workload.share is not None and workload.share.beside:
+        if workload.share is not None and workload.share.adds_seats:
             group, answer, reservation = with_whole_sets(group, answer, reservation)
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)

@@ -76,9 +76,9 @@ def _lines_of(result: Result, width: int) -> Iterator[str]:
     message.
     """
     place = f"  {result.place}" if result.place else ""
-    beside = len(INDENT + result.title + place) <= width
-    yield result.title + (place if beside else "")
-    if place and not beside:
+    fits_one_line = len(INDENT + result.title + place) <= width
+    yield result.title + (place if fits_one_line else "")
+    if place and not fits_one_line:
         yield f"{INDENT}{result.place}"
     if result.field:
         yield f"{INDENT}{result.field}"

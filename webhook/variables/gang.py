@@ -9,7 +9,7 @@ from planner.model.pod import DEFAULT_SCHEDULER, PodShape
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.reservation import Reservation
 from webhook.placement.group_members import GroupMember
-from webhook.placement.service_roles import beside, role_of
+from webhook.placement.service_roles import places_of_service, role_of
 from webhook.workloads import Template, Workload
 from webhook.workloads.templates import pod_specs, value_at
 
@@ -103,7 +103,7 @@ def _neighbours(
         "fellows": [
             {"group": member.group, "scheduler": member.scheduler, "who": member.who} for member in members
         ],
-        "beside": beside(workload.name, gangs, reservations) if workload.name else [],
+        "beside": places_of_service(workload.name, gangs, reservations) if workload.name else [],
     }
 
 

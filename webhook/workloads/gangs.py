@@ -33,30 +33,41 @@ class PodSetRequest:
 
 
 def pod_set_request(
-    member: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str = ""
+    template: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str = ""
 ) -> PodSetRequest:
-    """Returns a member of a layout as a PodSet for the planner.
+    """Returns the PodSet of a template for the planner.
 
-    `own`: the member's topology keys apply to the whole object or gang (a Pod is its own template), and were
-    read for that already, so they are not read here. `implied`: labels that its pods will have in addition.
-    `name`: the object's name, from which the names of its claims are derived. Raises `InputError` for a
-    malformed pod spec or key.
+    `own`: the template's topology keys apply to the whole object or gang (a Pod is its own template), and
+    were read for that already, so they are not read here. `implied`: labels that its pods will have in
+    addition. `name`: the object's name, from which the names of its claims are derived. Raises `InputError`
+    for a malformed pod spec or key.
     """
-    request = NOTHING_STATED if own else read_request(TEMPLATE, member.metadata, *member.annotated)
-    labels = {**implied, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
-    notes = member.metadata.get("annotations")
-    spec, annotations = member.spec.map(), notes.map()
+    request = NOTHING_STATED if own else read_request(TEMPLATE, template.metadata, *template.annotated)
+    labels = {
+        **implied,
+        **{key: value.text() for key, value in template.metadata.get("labels").entries()},
+    }
+    notes = template.metadata.get("annotations")
+    spec, annotations = template.spec.map(), notes.map()
     shape = remembered_shape(spec, labels, annotations) or shape_of(
-        spec, member.spec.where, labels=labels, annotations=annotations, noted=notes.where
+        spec, template.spec.where, labels=labels, annotations=annotations, noted=notes.where
     )
-    if member.volumes.value is not None:
-        of_templates = claim_templates(member.volumes.value, name, member.first, member.volumes.where)
+    if template.volumes.value is not None:
+        of_templates = claim_templates(template.volumes.value, name, template.first, template.volumes.where)
         shape = replace(shape, volumes=(*shape.volumes, *of_templates))
     if notes.get(NUMA_ALIGNMENT).choice(("refuse", "warn")) == "warn":
         shape = replace(shape, alignment=NOTHING)
-    claims = bool(member.spec.get("resourceClaims").items())
+    claims = bool(template.spec.get("resourceClaims").items())
     return PodSetRequest(
-        PodSet(member.pod_set, member.count, shape, request.constraint, member.max_count), request, claims
+        PodSet(
+            template.pod_set,
+            template.count,
+            shape,
+            request.constraint,
+            template.max_count,
+        ),
+        request,
+        claims,
     )
 
 
@@ -72,17 +83,17 @@ def gangs(
 
     `within`: levels, each with PodSets that are required together in one domain of it.
     """
-    by_members: dict[tuple[PodSetKey, ...], PodGroup] = {}
+    by_key: dict[tuple[PodSetKey, ...], PodGroup] = {}
     groups = []
-    for index, members in enumerate(layout.gangs):
+    for index, templates in enumerate(layout.gangs):
         poll("reading")
-        key = tuple(member.key for member in members)
-        if key not in by_members:
+        key = tuple(template.key for template in templates)
+        if key not in by_key:
             joint = name if layout.joint else ""
-            by_members[key] = _gang(
+            by_key[key] = _gang(
                 name, [sets[part] for part in key], chosen, top, layout.warnings, within, joint
             )
-        group = by_members[key]
+        group = by_key[key]
         groups.append(replace(group, name=f"{name}/{index}") if layout.indexed else group)
     return tuple(groups)
 

@@ -54,15 +54,15 @@ class PodSetTemplate:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLayout:
-    """The pods of an object. `members`: its PodSets, each once (here and in `gangs` and `reader`, a *member*
-    is a PodSetTemplate). `gangs`: for each gang, the PodSets that start together, with the gang's counts.
+    """The pods of an object. `templates`: its PodSets, each once. `gangs`: for each gang, the PodSets that
+    start together, with the gang's counts.
 
     `indexed`: the gangs are replicas, so their names end in an index. `joint`: either all of the gangs are
     placed, or none. `loose`: the pods need not start together unless the user says so. `warnings` apply to
     every gang.
     """
 
-    members: tuple[PodSetTemplate, ...] = ()
+    templates: tuple[PodSetTemplate, ...] = ()
     gangs: tuple[tuple[PodSetTemplate, ...], ...] = ()
     indexed: bool = False
     joint: bool = False
@@ -70,7 +70,7 @@ class WorkloadLayout:
     warnings: tuple[str, ...] = ()
 
 
-def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodSetTemplate:
+def pod_set_template(pod_set: str, count: int, template: Field, *annotated: Field) -> PodSetTemplate:
     """Returns a PodSet for a PodTemplateSpec. Raises `InputError` if the template or its spec is missing."""
     poll("reading")
     spec = template.needed_map().get("spec").needed_map()
@@ -79,10 +79,11 @@ def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodS
     return PodSetTemplate(pod_set, count, template, metadata, spec, annotated)
 
 
-def together(members: list[PodSetTemplate], warnings: tuple[str, ...] = ()) -> WorkloadLayout:
-    """Returns one gang of all pods; a PodSet that starts with no pod is a member, but not in the gang."""
-    gang = tuple(pod_set for pod_set in members if pod_set.count)
-    return WorkloadLayout(tuple(members), (gang,) if gang else (), warnings=warnings)
+def one_gang(templates: list[PodSetTemplate], warnings: tuple[str, ...] = ()) -> WorkloadLayout:
+    """Returns one gang of all pods; a PodSet that starts with no pod has a template, but is not in
+    the gang."""
+    gang = tuple(pod_set for pod_set in templates if pod_set.count)
+    return WorkloadLayout(tuple(templates), (gang,) if gang else (), warnings=warnings)
 
 
 def no_pods(obj: Field) -> WorkloadLayout:
@@ -92,7 +93,7 @@ def no_pods(obj: Field) -> WorkloadLayout:
 
 def pod(obj: Field) -> WorkloadLayout:
     """Returns a pod as its own template; `shared_gangs` finds the gang that it joins."""
-    return together([member("main", 1, obj)])
+    return one_gang([pod_set_template("main", 1, obj)])
 
 
 def replicas(obj: Field) -> WorkloadLayout:
@@ -100,7 +101,7 @@ def replicas(obj: Field) -> WorkloadLayout:
     spec = obj.get("spec").needed_map()
     count = spec.count_of("replicas", 1)
     every = replace(
-        member("main", count, spec.get("template")),
+        pod_set_template("main", count, spec.get("template")),
         volumes=spec.get("volumeClaimTemplates"),
         first=spec.get("ordinals", "start").count(0),
     )
@@ -109,9 +110,13 @@ def replicas(obj: Field) -> WorkloadLayout:
 
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
     """Returns the layout of pods that are annotated as a gang: one gang of `size` pods, by default all."""
-    # The kinds that may be annotated so (Deployment, ReplicaSet, StatefulSet) have a single member.
-    members = [replace(member, count=size or member.count) for member in layout.members if member.count]
-    return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
+    # The kinds that may be annotated so (Deployment, ReplicaSet, StatefulSet) have a single PodSet.
+    templates = [
+        replace(pod_set_template, count=size or pod_set_template.count)
+        for pod_set_template in layout.templates
+        if pod_set_template.count
+    ]
+    return replace(layout, gangs=(tuple(templates),) if templates else (), indexed=False, warnings=())
 
 
 def one_by_one(every: PodSetTemplate) -> WorkloadLayout:
@@ -126,27 +131,27 @@ def job(obj: Field) -> WorkloadLayout:
 
     They start together if the Job is Indexed or KAI's annotation says so; else they are `loose`.
     """
-    main = _job_member("main", obj.get("spec"))
+    main = _job_template("main", obj.get("spec"))
     stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
     own = stated.count_in_text()
     if _is_loose(obj.get("spec"), main, own):
-        return replace(together([main]), loose=True)
+        return replace(one_gang([main]), loose=True)
     if own is None or own == main.count:
-        return together([main])
+        return one_gang([main])
     if own > main.count > 0:
         runs = f"the Job runs {main.count} at a time and would never start"
         raise stated.error(f"asks for {own} pods together, {runs}; use at most {main.count}")
     differs = f"{BATCH_MIN_MEMBER} is {own}, the Job runs {main.count} pods at a time"
-    return together([main], (f"{differs}: KAI may start it with {own}, the plan is for {main.count}",))
+    return one_gang([main], (f"{differs}: KAI may start it with {own}, the plan is for {main.count}",))
 
 
 def cron_job(obj: Field) -> WorkloadLayout:
     """Returns the layout of the Jobs that a CronJob creates; each Job is reserved only when it exists."""
     job_template = obj.get("spec").needed_map().get("jobTemplate").needed_map()
     spec, metadata = job_template.get("spec"), job_template.get("metadata")
-    main = _job_member("main", spec, metadata)
+    main = _job_template("main", spec, metadata)
     own = metadata.get("annotations", BATCH_MIN_MEMBER).count_in_text()
-    return replace(together([main]), loose=_is_loose(spec, main, own))
+    return replace(one_gang([main]), loose=_is_loose(spec, main, own))
 
 
 def _is_loose(spec: Field, main: PodSetTemplate, min_member: int | None) -> bool:
@@ -154,10 +159,10 @@ def _is_loose(spec: Field, main: PodSetTemplate, min_member: int | None) -> bool
     return main.count > 1 and not indexed and (min_member is None or min_member < 2)
 
 
-def _job_member(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
+def _job_template(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
     parallelism = spec.needed_map().count_of("parallelism", 1)
     completions = spec.count_of("completions", parallelism)
-    return member(name, min(parallelism, completions), spec.get("template"), *annotated)
+    return pod_set_template(name, min(parallelism, completions), spec.get("template"), *annotated)
 
 
 def job_set(obj: Field) -> WorkloadLayout:
@@ -167,22 +172,22 @@ def job_set(obj: Field) -> WorkloadLayout:
     `InOrder`, these gangs are `joint`: KAI starts no child Job before all have room (`minSubGroup` is the
     number of replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
     """
-    members, children = [], []
+    templates, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
         name = _name_of(replicated)
         copies = replicated.count_of("replicas", 1)
         job_template = replicated.get("template").needed_map()
-        child = _job_member(name, job_template.get("spec"), job_template.get("metadata"))
-        members.append(child if copies == 1 else replace(child, count=copies * child.count))
+        child = _job_template(name, job_template.get("spec"), job_template.get("metadata"))
+        templates.append(child if copies == 1 else replace(child, count=copies * child.count))
         if child.count:
             children.append((copies, child))
-    _unique(members)
+    _unique(templates)
     if not obj.get("metadata", "annotations", EXCLUSIVE_JOBSET).text():
-        return together(members)
+        return one_gang(templates)
     _at_most(sum(copies for copies, _ in children), obj.get("spec", "replicatedJobs"))
     gangs = tuple((child,) for copies, child in children for _ in range(copies))
     together_or_none = obj.get("spec", "startupPolicy", "startupPolicyOrder").text() != "InOrder"
-    return WorkloadLayout(tuple(members), gangs, indexed=True, joint=together_or_none)
+    return WorkloadLayout(tuple(templates), gangs, indexed=True, joint=together_or_none)
 
 
 def leader_worker_set(obj: Field) -> WorkloadLayout:
@@ -195,8 +200,10 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     group = spec.get("leaderWorkerTemplate").needed_map()
     size = group.get("size").count(1, minimum=1)
     worker_template, leader_template = group.get("workerTemplate"), group.get("leaderTemplate")
-    leader = member("leader", 1, worker_template if leader_template.value is None else leader_template)
-    worker = member("worker", size - 1, worker_template)
+    leader = pod_set_template(
+        "leader", 1, worker_template if leader_template.value is None else leader_template
+    )
+    worker = pod_set_template("worker", size - 1, worker_template)
     gang = (leader, worker) if worker.count else (leader,)
     return WorkloadLayout((leader, worker), (gang,) * count, indexed=True)
 
@@ -209,23 +216,23 @@ _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler
 def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     """Returns one gang of a training job's replicas; a stated minimum reduces the number of workers."""
     spec = obj.get("spec").needed_map()
-    members = []
+    templates = []
     for name, replica in spec.get(replicas).needed_map().entries():
         count = replica.needed_map().count_of("replicas", 1)
-        members.append((name in _RANKS, member(name.lower(), count, replica.get("template"))))
-    ordered = [pod_set for ranked in (True, False) for is_ranked, pod_set in members if is_ranked == ranked]
+        templates.append((name in _RANKS, pod_set_template(name.lower(), count, replica.get("template"))))
+    ordered = [pod_set for ranked in (True, False) for is_ranked, pod_set in templates if is_ranked == ranked]
     run = spec.get("runPolicy", "schedulingPolicy", "minAvailable")
     elastic = spec.get("elasticPolicy", "minReplicas")
     minimum = run if run.value is not None else elastic
     if minimum.value is None:
-        return together(ordered)
+        return one_gang(ordered)
     kept = _cut(ordered, minimum)
     if run.value is not None:
-        return together(kept)
+        return one_gang(kept)
     # The minimum is that of `elasticPolicy`: the job may grow to its maxReplicas by more workers.
     max_pods = spec.get("elasticPolicy", "maxReplicas").count(sum(pod_set.count for pod_set in ordered))
     others = sum(pod_set.count for pod_set in kept if pod_set.pod_set != _WORKER)
-    return together(
+    return one_gang(
         [
             replace(pod_set, max_count=max_pods - others) if pod_set.pod_set == _WORKER else pod_set
             for pod_set in kept
@@ -233,13 +240,13 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     )
 
 
-def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
+def _cut(templates: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
     """Returns the PodSets with only `minimum` pods in all: the last PodSets lose pods first."""
-    left, total = minimum.count(0, minimum=1), sum(pod_set.count for pod_set in members)
+    left, total = minimum.count(0, minimum=1), sum(pod_set.count for pod_set in templates)
     if left > total:
         raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
     kept = []
-    for pod_set in members:
+    for pod_set in templates:
         count = min(left, pod_set.count)
         left -= count
         kept.append(replace(pod_set, count=count))
@@ -256,12 +263,12 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     spec = obj.get("spec").needed_map().get(*cluster)
     if spec.value is None:
         return WorkloadLayout()
-    members = [member("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
+    templates = [pod_set_template("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
         min_pods, max_pods = (0, 0) if group.get("suspend").flag() else _ray_workers(group)
-        members.append(replace(member(name, min_pods, group.get("template")), max_count=max_pods))
-    return together(_unique(members))
+        templates.append(replace(pod_set_template(name, min_pods, group.get("template")), max_count=max_pods))
+    return one_gang(_unique(templates))
 
 
 def _ray_workers(group: Field) -> tuple[int, int]:
@@ -277,14 +284,14 @@ def _ray_workers(group: Field) -> tuple[int, int]:
 
 def grove(obj: Field) -> WorkloadLayout:
     """Returns the templates of Grove's cliques, for pod policies, and no gangs: Grove plans its own."""
-    members = []
+    templates = []
     for clique in obj.get("spec").needed_map().get("template", "cliques").items():
         spec = clique.needed_map().get("spec")
         count = spec.count_of("replicas", 1)
-        members.append(
+        templates.append(
             PodSetTemplate(_name_of(clique), count, clique, clique, spec.get("podSpec").needed_map())
         )
-    return WorkloadLayout(tuple(members))
+    return WorkloadLayout(tuple(templates))
 
 
 def _name_of(item: Field) -> str:
@@ -295,15 +302,15 @@ def _name_of(item: Field) -> str:
     return text
 
 
-def _unique(members: list[PodSetTemplate]) -> list[PodSetTemplate]:
+def _unique(templates: list[PodSetTemplate]) -> list[PodSetTemplate]:
     seen: set[str] = set()
-    for pod_set in members:
+    for pod_set in templates:
         if pod_set.pod_set in seen:
             raise pod_set.template.error(
                 f"a second group is named {shown(pod_set.pod_set)}; names must differ"
             )
         seen.add(pod_set.pod_set)
-    return members
+    return templates
 
 
 def _at_most(count: int, field: Field) -> int:

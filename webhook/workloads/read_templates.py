@@ -24,20 +24,27 @@ class ReadTemplates:
     reads: int = 0
 
     def pod_set_request(
-        self, member: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str
+        self, template: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str
     ) -> PodSetRequest:
         """Returns the member as read by `gangs.pod_set_request`, and raises the same errors."""
         poll("reading")
-        key = member.key
-        metadata = member.metadata.map()
+        key = template.key
+        metadata = template.metadata.map()
         parts = (
             metadata.get("labels"),
             metadata.get("annotations"),
-            member.spec.value,
-            member.volumes.value,
-            *(annotated.value for annotated in member.annotated),
+            template.spec.value,
+            template.volumes.value,
+            *(annotated.value for annotated in template.annotated),
         )
-        facts = own, implied, name, member.max_count, member.first, member.template.root
+        facts = (
+            own,
+            implied,
+            name,
+            template.max_count,
+            template.first,
+            template.template.root,
+        )
         remembered = self.requests.get(key)
         if (
             remembered is None
@@ -46,5 +53,9 @@ class ReadTemplates:
             or any(a is not b for a, b in zip(remembered[0], parts, strict=True))
         ):
             self.reads += 1
-            remembered = self.requests[key] = parts, facts, pod_set_request(member, own, implied, name)
+            remembered = self.requests[key] = (
+                parts,
+                facts,
+                pod_set_request(template, own, implied, name),
+            )
         return remembered[2]

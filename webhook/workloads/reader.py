@@ -135,21 +135,21 @@ class _Reader:
 
     def workload(self, read_templates: ReadTemplates) -> Workload:
         row, layout = self.row, self.row.layout(self.obj)
-        chosen = options(self.metadata, *(member.metadata for member in layout.members))
+        chosen = options(self.metadata, *(template.metadata for template in layout.templates))
         owner, owner_row = self._owner()
         owned = owner_row is not None and (owner_row.holds or owner_row.each_pod)
         gang = self._membership(layout, chosen)
         if gang is not None and gang.group is not None:
-            of_templates = () if row.name == "Pod" else (member.metadata for member in layout.members)
+            of_templates = () if row.name == "Pod" else (template.metadata for template in layout.templates)
             chosen = options(self.metadata, *of_templates, gang.group.get("metadata"))
         top = self._top(gang, layout)
         shared_gang = gang if gang is not None and gang.name else None  # a gang of several objects
         together = row.each_pod and bool(chosen.gang) and shared_gang is None
         loose = layout.loose and not (
-            chosen.together or top.stated or any(map(_says_together, layout.members))
+            chosen.together or top.stated or any(map(_says_together, layout.templates))
         )
         if loose:
-            layout = one_by_one(layout.members[0])
+            layout = one_by_one(layout.templates[0])
         if shared_gang is not None:
             layout = _of_parts(layout)
         elif together:
@@ -194,13 +194,13 @@ class _Reader:
         return (
             is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
             or (
-                bool(layout.members)
-                and all(is_placeholder(m.spec.map(), m.spec.where) for m in layout.members)
+                bool(layout.templates)
+                and all(is_placeholder(m.spec.map(), m.spec.where) for m in layout.templates)
             )
             or any(
-                is_placed_by_kueue(member.spec.get("schedulingGates"))
-                for member in layout.members
-                if member.spec.has("schedulingGates")
+                is_placed_by_kueue(template.spec.get("schedulingGates"))
+                for template in layout.templates
+                if template.spec.has("schedulingGates")
             )
         )
 
@@ -214,7 +214,7 @@ class _Reader:
 
         The scheduler is known by its queue label, or by the pods' schedulerName.
         """
-        specs = [member.spec for member in layout.members if member.spec.has("schedulerName")]
+        specs = [template.spec for template in layout.templates if template.spec.has("schedulerName")]
         names = {spec.get("schedulerName").text() for spec in specs}
         labelled = self._labelled(layout)
         source = next(
@@ -230,13 +230,16 @@ class _Reader:
             return groups
         # KAI takes the class from this label of the owner or the pod, else from the pod's spec.
         labels = (metadata.get("labels", "priorityClassName").text() for metadata in labelled)
-        classes = (*labels, *(member.spec.get("priorityClassName").text() for member in layout.members))
+        classes = (
+            *labels,
+            *(template.spec.get("priorityClassName").text() for template in layout.templates),
+        )
         scheduler_class = next(filter(None, classes), "")
         return tuple(replace(group, follows=source, scheduler_class=scheduler_class) for group in groups)
 
     def _labelled(self, layout: WorkloadLayout) -> list[Field]:
         """Returns the metadata of the object and its templates that have labels, in order."""
-        parts = (self.metadata, *(member.metadata for member in layout.members))
+        parts = (self.metadata, *(template.metadata for template in layout.templates))
         return [metadata for metadata in parts if metadata.has("labels")]
 
     def _owner(self) -> tuple[str, WorkloadKind | None]:
@@ -251,12 +254,12 @@ class _Reader:
         """Returns the topology request of the whole object; its keys take precedence over its PodGroup's."""
         own = self.row.name == "Pod"
         requests = [read_request(OBJECT_AND_TEMPLATE if own else OBJECT, self.metadata)]
-        placed = [self.metadata] if own else [member.metadata for member in layout.members]
+        placed = [self.metadata] if own else [template.metadata for template in layout.templates]
         requests += [request for metadata in placed for request in requests_of_older_recipe(metadata)]
         if gang is not None:
             if gang.name and gang.group is None and not own:
-                members = (member for member in layout.members if names_own_gang(member.metadata))
-                requests += [read_request(TEMPLATE, m.metadata, *m.annotated) for m in members]
+                templates = (template for template in layout.templates if names_own_gang(template.metadata))
+                requests += [read_request(TEMPLATE, m.metadata, *m.annotated) for m in templates]
             requests.append(StatedTopology(warnings=gang.warnings))
             requests += gang.subgroups.requests
             if gang.group is not None:
@@ -273,14 +276,20 @@ class _Reader:
             return membership(self.metadata, self.obj.get("spec"), chosen, self.namespace, self.groups)
         if not self.row.each_pod and len(layout.gangs) != 1:
             return None
-        size = sum(member.count for gang in layout.gangs for member in gang)
+        size = sum(template.count for gang in layout.gangs for template in gang)
         # Pods of a Deployment or StatefulSet join a gang only if their template names it.
-        joins = not self.row.each_pod or any(names_own_gang(member.metadata) for member in layout.members)
+        joins = not self.row.each_pod or any(
+            names_own_gang(template.metadata) for template in layout.templates
+        )
         if chosen.gang and joins and (chosen.gang_size or 0) > size:
             return membership(self.metadata, self.obj.get("spec"), chosen, self.namespace, self.groups)
-        for member in layout.members:
+        for template in layout.templates:
             shared_gang = membership(
-                member.metadata, member.spec, options(member.metadata), self.namespace, self.groups
+                template.metadata,
+                template.spec,
+                options(template.metadata),
+                self.namespace,
+                self.groups,
             )
             if shared_gang is not None and shared_gang.group is not None:
                 # An object that creates all pods is the gang itself: its reservation exists as long as it.
@@ -296,28 +305,28 @@ class _Reader:
         `of_gang`: the PodSets belong to a `bayplan.dev/gang` of several objects. The topology keys of a
         template that names this gang apply to the whole gang, and were read already.
         """
-        members = {member.key: member for gang in layout.gangs for member in gang}
+        templates = {template.key: template for gang in layout.gangs for template in gang}
         # Templates that start no pod are read too, so that their errors are reported.
-        for member in layout.members:
-            members.setdefault(member.key, member)
+        for template in layout.templates:
+            templates.setdefault(template.key, template)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
         return {
             key: read_templates.pod_set_request(
-                member,
-                own or (of_gang and names_own_gang(member.metadata)),
-                implied_labels(kind, name, member.pod_set),
+                template,
+                own or (of_gang and names_own_gang(template.metadata)),
+                implied_labels(kind, name, template.pod_set),
                 name,
             )
-            for key, member in members.items()
+            for key, template in templates.items()
         }
 
 
-def _says_together(member: PodSetTemplate) -> bool:
+def _says_together(template: PodSetTemplate) -> bool:
     """Returns whether a template asks for a topology, or names a gang for its pods."""
-    if names_group(member.metadata, member.spec):
+    if names_group(template.metadata, template.spec):
         return True
-    return read_request(TEMPLATE, member.metadata, *member.annotated).stated
+    return read_request(TEMPLATE, template.metadata, *template.annotated).stated
 
 
 def _name(metadata: Field, uid: str) -> str:
@@ -336,13 +345,13 @@ def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
     their parts in that gang.
     """
 
-    def by_part(member: PodSetTemplate) -> PodSetTemplate:
-        part = subgroup(member.metadata)
-        return member if part == MAIN else replace(member, pod_set=part)
+    def by_part(template: PodSetTemplate) -> PodSetTemplate:
+        part = subgroup(template.metadata)
+        return template if part == MAIN else replace(template, pod_set=part)
 
-    members = tuple(map(by_part, layout.members))
-    gang = tuple(member for member in members if member.count)
-    return replace(layout, members=members, gangs=(gang,) if gang else (), indexed=False, loose=False)
+    templates = tuple(map(by_part, layout.templates))
+    gang = tuple(template for template in templates if template.count)
+    return replace(layout, templates=templates, gangs=(gang,) if gang else (), indexed=False, loose=False)
 
 
 def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) -> Workload:
@@ -389,11 +398,11 @@ def _of_subgroups(
 
 def _templates(layout: WorkloadLayout) -> tuple[Template, ...]:
     templates: dict[Path, Template] = {}
-    for member in layout.members:
-        path, name, count = member.template.path, member.pod_set, member.count
+    for template in layout.templates:
+        path, name, count = template.template.path, template.pod_set, template.count
         if (other := templates.get(path)) is not None:
             # One template for leader and workers: only their index distinguishes their pods.
             name = other.pod_set if not count else ""
             count += other.count
-        templates[path] = Template(path, name, count, member.metadata.path, member.spec.path)
+        templates[path] = Template(path, name, count, template.metadata.path, template.spec.path)
     return tuple(templates.values())

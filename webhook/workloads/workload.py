@@ -14,7 +14,7 @@ from webhook.jsontools.path import Path
 @dataclass(slots=True, unsafe_hash=True)
 class Template:
     """A pod template. `path`: its location (`()` is a Pod itself); `count`: the number of pods of its PodSets
-    in `WorkloadLayout.members`, 0 if no pod starts.
+    in `WorkloadLayout.templates`, 0 if no pod starts.
 
     `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
     template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet
@@ -49,7 +49,7 @@ class GangShare:
     `parts`: the gang's subgroups by name, with `within` as in `PodGroup`. `seat`: the request of each unknown
     member; `seats`: by part, the request of each of its unknown members, if stated; `total`: the request of
     all pods of the gang together; in base units, None if not stated. `warnings`: from reading the object.
-    `beside`: the gang has a reservation already, and these pods get a place in addition to its seats.
+    `adds_seats`: the gang has a reservation already, and these pods get a place in addition to its seats.
     """
 
     size: int
@@ -61,7 +61,7 @@ class GangShare:
     seats: Mapping[str, Resources] = field(default_factory=dict)
     total: Resources | None = None
     warnings: tuple[str, ...] = ()
-    beside: bool = False
+    adds_seats: bool = False
 
 
 @dataclass(frozen=True, slots=True)

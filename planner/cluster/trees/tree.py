@@ -139,9 +139,9 @@ class TopologyTree:
             branch = branch.children[branch.find(key_at(place, branch))[0]]
             yield branch
 
-    def place_of(self, member: Node) -> Place:
+    def place_of(self, node: Node) -> Place:
         """Returns the place of a node by its labels."""
-        return place_at(self.topology.path(member.name, member.labels), self.topology.host_index)
+        return place_at(self.topology.path(node.name, node.labels), self.topology.host_index)
 
     def without(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
         """Returns the tree without a node that it contains."""
@@ -153,14 +153,14 @@ class TopologyTree:
         """Returns the tree with new branch objects on the path to this node, which keeps its place."""
         return self._become(cluster, renewed(self.root, self.places[name]), self.places)
 
-    def with_member(self, member: Node, cluster: Mapping[str, Node]) -> TopologyTree | None:
+    def with_node(self, node: Node, cluster: Mapping[str, Node]) -> TopologyTree | None:
         """Returns the tree with one more node at the place of its labels; None if another node is there."""
-        path = self.topology.path(member.name, member.labels)
+        path = self.topology.path(node.name, node.labels)
         place = place_at(path, self.topology.host_index)
-        root = grafted(self.root, path, place, member.name)
+        root = grafted(self.root, path, place, node.name)
         if root is None:
             return None
-        return self._become(cluster, root, self.places.changed(member.name, place))
+        return self._become(cluster, root, self.places.changed(node.name, place))
 
     def _become(
         self, cluster: Mapping[str, Node], root: Subtree, places: PersistentMap[str, Place]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
-from planner.planning.defragmentation.joint_plan import Plan, together
+from planner.planning.defragmentation.joint_plan import Plan, plan_jointly
 from planner.planning.defragmentation.movable import Movable, Relocation
 from planner.planning.reservation import reservation_for
 
@@ -38,7 +38,7 @@ def evacuate(
     moves = _one_by_one(shut_snapshot, ordered, plan)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
         # Empty if there is no joint plan: then `moves` is returned.
-        answers = together(shut_snapshot, ordered, plan)
+        answers = plan_jointly(shut_snapshot, ordered, plan)
         seats = [
             _move(movable, *_planning_input(shut_snapshot, movable), answer)
             for movable, answer in zip(ordered, answers, strict=False)

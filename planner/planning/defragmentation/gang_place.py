@@ -297,12 +297,12 @@ def _kept(occupants: Occupants) -> str:
 
     A movable that may be moved later is preferred as the example.
     """
-    kept = [movable for movable in occupants.movables.values() if movable.keeps and movable.group.gpus]
+    kept = [movable for movable in occupants.movables.values() if movable.kept_because and movable.group.gpus]
     if not kept:
         return ""
     first = min(kept, key=lambda movable: (not movable.kept_for_now, movable.name))
     others = f", and {counted(len(kept) - 1, 'other')} may not be moved either" if len(kept) > 1 else ""
-    return f": {first.name} {first.keeps}{others}"
+    return f": {first.name} {first.kept_because}{others}"
 
 
 def _no_moves(stuck: WithoutPlace | None, over: float, kept: str, *, exact: bool) -> NoMoves:

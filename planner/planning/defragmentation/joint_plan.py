@@ -29,7 +29,7 @@ class Plan(Protocol):
         ...
 
 
-def together(snapshot: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[Answer]:
+def plan_jointly(snapshot: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[Answer]:
     """Returns an answer for each movable such that all of them fit at the same time.
 
     The list is empty if no such combination is found, if there are more than `MAX_TOGETHER` movables, or if a

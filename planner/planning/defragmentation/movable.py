@@ -41,18 +41,18 @@ class Movable:
     """A gang or a single pod that moves as a unit.
 
     `group`: the PodGroup that is planned again; its name is that of the gang or pod. `pods`: all bound pods.
-    `priority`: the highest priority of a pod. `age`: seconds since the oldest pod started. `keeps`: why the
-    movable may not be moved, as the end of a sentence that begins with its name; "" if it may. `opted_in`:
-    the owner has stated that the pods may be restarted. `maker`: for a single pod, the UID of the controller
-    that creates it again, usually under another name; "" for a gang. `kept_for_now`: the reason in `keeps` is
-    a PodDisruptionBudget that may allow the move later.
+    `priority`: the highest priority of a pod. `age`: seconds since the oldest pod started. `kept_because`:
+    why the movable may not be moved, as the end of a sentence that begins with its name; "" if it may.
+    `opted_in`: the owner has stated that the pods may be restarted. `maker`: for a single pod, the UID of the
+    controller that creates it again, usually under another name; "" for a gang. `kept_for_now`: the reason in
+    `kept_because` is a PodDisruptionBudget that may allow the move later.
     """
 
     group: PodGroup
     pods: tuple[BoundPod, ...]
     priority: int = 0
     age: float = 0.0
-    keeps: str = ""
+    kept_because: str = ""
     opted_in: bool = False
     maker: str = ""
     kept_for_now: bool = False

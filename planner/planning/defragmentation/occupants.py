@@ -48,6 +48,10 @@ class Occupants:
                     names.add(held.gang)
                 else:
                     unknown.append(f"{held.gang} holds {node}, and has no pod on a node yet")
-        kept = [f"{name} {self.movables[name].keeps}" for name in sorted(names) if self.movables[name].keeps]
+        kept = [
+            f"{name} {self.movables[name].kept_because}"
+            for name in sorted(names)
+            if self.movables[name].kept_because
+        ]
         why = next(iter((*kept, *unknown)), "")
-        return frozenset(name for name in names if not self.movables[name].keeps), why
+        return frozenset(name for name in names if not self.movables[name].kept_because), why

@@ -109,7 +109,7 @@ def next_step(
     Returns `NotYet` if the budgets allow none of the evictions, and a `Surprise` after an unexpected change.
     `done`: the names of movables that have left.
     """
-    kept = {movable.name: movable.keeps for movable in movables if movable.kept_for_now}
+    kept = {movable.name: movable.kept_because for movable in movables if movable.kept_for_now}
     occupants = Occupants.of(snapshot, _as_if_allowed(movables))
     absent = task.names - frozenset(done) - occupants.movables.keys()
     if absent:
@@ -166,7 +166,7 @@ def _unexpected_change(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
 
 def _as_if_allowed(movables: Iterable[Movable]) -> list[Movable]:
     """Returns the movables as if every PodDisruptionBudget allowed all evictions."""
-    return [replace(movable, keeps="") if movable.kept_for_now else movable for movable in movables]
+    return [replace(movable, kept_because="") if movable.kept_for_now else movable for movable in movables]
 
 
 def _step(

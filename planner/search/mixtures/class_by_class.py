@@ -44,11 +44,11 @@ def place_class_by_class(
     placed: dict[int, list[int]] = {}
     gpus: Counter[Subtree] = Counter()
     for index in sorted(range(len(pod_classes)), key=lambda index: _size(pod_classes[index]), reverse=True):
-        own_request = replace(request, kinds=(pod_classes[index],))
+        own_request = replace(request, pod_classes=(pod_classes[index],))
         space = search_space(snapshot, tree, occupied=True)
         if request.gpu_limit is not None:
             space = replace(space, gpu_limit=request.gpu_limit._replace(used=gpus))
-        placement = LevelSearch(space, own_request, mode, WorkBudget()).anywhere(own_request.kinds)
+        placement = LevelSearch(space, own_request, mode, WorkBudget()).anywhere(own_request.pod_classes)
         if placement is None:
             return None
         for place, (count,) in placement.pods_by_node:

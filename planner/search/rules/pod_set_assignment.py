@@ -41,7 +41,7 @@ def assigned_to_pod_sets(placement: Placement) -> Iterator[Placement]:
 
 
 def _counts_pinned_nodes(pod_class: PodClass) -> bool:
-    return any(state.keeps and state.spread.by_affinity for state in pod_class.shape.spread_states)
+    return any(state.constrained and state.spread.by_affinity for state in pod_class.shape.spread_states)
 
 
 def _in_turn(parts: Parts) -> Parts:

@@ -143,7 +143,7 @@ def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
             if row is None:
                 row = (state, [], [])
                 rows.append(row)
-            if state.keeps:
+            if state.constrained:
                 row[1].append(index)
             if state.counted:
                 row[2].append(index)

@@ -26,7 +26,7 @@ def growing(drawing: str, stated: str = H100):
 def test_a_gang_larger_than_the_cluster_waits_for_nodes():
     """The answer states number, pool and amounts of the new nodes; nothing is reserved."""
     answer = plan(growing("r1: a b gpu=8"), gang(5))
-    assert (answer.decision, answer.reason, answer.grows) == ("queued", "WaitsForNodes", True)
+    assert (answer.decision, answer.reason, answer.waits_for_nodes) == ("queued", "WaitsForNodes", True)
     assert answer.message.startswith(
         "5 pods (40 GPUs) wait for 3 more nodes of pool h100 (8 nvidia.com/gpu each)."
     )
@@ -44,7 +44,7 @@ def test_it_is_refused_where_the_pool_may_not_grow_as_far():
 def test_a_gang_of_more_nodes_than_are_tried_waits_for_them():
     """Six hundred whole nodes of a pool without a limit; one that may not grow as far is no help."""
     answer = plan(growing("r1: a b gpu=8", "h100: nvidia.com/gpu=8"), gang(600))
-    assert (answer.decision, answer.reason, answer.grows) == ("queued", "WaitsForNodes", True)
+    assert (answer.decision, answer.reason, answer.waits_for_nodes) == ("queued", "WaitsForNodes", True)
     assert "598 more nodes of pool h100" in answer.message
     assert (
         plan(growing("r1: a b gpu=8", "h100: nodes=597 nvidia.com/gpu=8"), gang(600)).decision == "rejected"
@@ -66,9 +66,9 @@ def test_a_gang_that_fits_now_or_never_is_answered_as_before():
 def test_a_busy_cluster_that_may_grow_is_not_waited_for():
     """Both nodes are in use: an autoscaler would bring others at once, if the pods are not held back."""
     answer = plan(growing("r1: a b gpu=8 used=8"), gang(2))
-    assert (answer.reason, answer.grows) == ("WaitsForNodes", True)
+    assert (answer.reason, answer.waits_for_nodes) == ("WaitsForNodes", True)
     waits = plan(growing("r1: a b gpu=8 used=8", "h100: nodes=0 nvidia.com/gpu=8"), gang(2))
-    assert (waits.reason, waits.grows) == ("NoRoomNow", False)
+    assert (waits.reason, waits.waits_for_nodes) == ("NoRoomNow", False)
 
 
 def test_labels_taints_and_selectors_of_the_pool_count():
@@ -248,7 +248,7 @@ def test_what_only_waits_for_others_to_end_does_not_wait_for_nodes():
     snapshot = cluster("r1: a b gpu=8\nr1: c d gpu=8 used=8")
     with_pools = snapshot.with_stated_settings(pools_from_text("h100: nodes=1 nvidia.com/gpu=8", Where()))
     answer = plan(with_pools, gang(4))
-    assert (answer.reason, answer.grows) == ("NoRoomNow", False)
+    assert (answer.reason, answer.waits_for_nodes) == ("NoRoomNow", False)
 
 
 def test_several_pods_share_a_new_node():
@@ -297,7 +297,7 @@ def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str):
     grown = snapshot.with_stated_settings(pools_from_text(pool, Where()))
     assert plan(snapshot, group).decision == "rejected"
     answer = plan(grown, group)
-    assert (answer.reason, answer.grows) == ("WaitsForNodes", True)
+    assert (answer.reason, answer.waits_for_nodes) == ("WaitsForNodes", True)
     assert "wait for 2 more nodes of pool h100, which has 2" in answer.message
 
 

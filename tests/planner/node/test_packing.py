@@ -26,7 +26,7 @@ def test_nodes_hold_the_maximal_counts_of_all_that_fit(wanted, offers):
     nodes = [node(f"n{place}", gpu=gpu, cpu=cpu) for place, (gpu, cpu) in enumerate(offers)]
     moment = snapshot(nodes, [Topology("topo", (HOSTNAME,))])
     tree = moment.base.trees["topo"]
-    kinds = topology_request(resolved_group(gang(*sets)), tree.topology).kinds
+    kinds = topology_request(resolved_group(gang(*sets)), tree.topology).pod_classes
     if len(kinds) == 1:
         return
     fit = host_fit(kinds, 0)

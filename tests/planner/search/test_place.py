@@ -12,7 +12,9 @@ def test_each_request_is_served_by_the_first_row_that_serves_its_kinds():
     several = (pod_set(2, shape(gpu=8), name="a"), pod_set(2, shape(gpu=4), name="b"))
     apart = pod_set(2, shape(gpu=1, apart=("no-level",)), name="c")
     served = [
-        next(row.request for row in SEARCHES if row.serves(resolve(racks(2, 4), group).requests[0].kinds))
+        next(
+            row.request for row in SEARCHES if row.serves(resolve(racks(2, 4), group).requests[0].pod_classes)
+        )
         for group in (gang(2, gpu=8), gang(*several), gang(apart))
     ]
     assert served == [

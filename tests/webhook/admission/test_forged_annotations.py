@@ -208,7 +208,7 @@ def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tu
     """A gang has started where a pod of its own namespace is bound; only then may schedulers evict it."""
     snapshot, annotations = held
     waiting: Json = {"spec": {}}
-    fence = keep_off_reserved(waiting, snapshot, evicts=True)
+    fence = keep_off_reserved(waiting, snapshot, waits_for_eviction=True)
     (reservation,) = snapshot.reservations
 
     def beside(name: str) -> Snapshot:
@@ -216,10 +216,10 @@ def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tu
             BoundPod(name, "r1-n1", amounts(gpu=1, pods=1), reservation=annotations[RESERVATION])
         )
 
-    assert keep_off_reserved(waiting, beside("storm/thief"), evicts=True) == fence
+    assert keep_off_reserved(waiting, beside("storm/thief"), waits_for_eviction=True) == fence
     assert not beside("storm/thief").runs(reservation)
     assert beside("research/train-0").runs(reservation)
-    assert keep_off_reserved(waiting, beside("research/train-0"), evicts=True) != fence
+    assert keep_off_reserved(waiting, beside("research/train-0"), waits_for_eviction=True) != fence
 
 
 def test_a_placement_that_is_nested_too_deeply_counts_as_none() -> None:

@@ -26,7 +26,7 @@ from webhook.workloads.read_templates import ReadTemplates
 ROOT = Path(__file__).parents[3]
 POLICIES = load_paths([str(ROOT / "policies")])
 SNAPSHOT = racks(4, 6)
-ENVIRONMENT = Environment().beside(POLICIES)
+ENVIRONMENT = Environment().with_policy_parameters(POLICIES)
 
 
 def job_set(pod_sets: int) -> dict[str, Any]:

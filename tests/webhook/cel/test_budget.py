@@ -132,7 +132,7 @@ def test_a_remembered_function_is_called_once_for_a_value_of_a_request() -> None
     """By all expressions that share the budget, and by those of a budget beside it."""
     program, arguments = calls_of(remembered=True)
     budget = CostBudget()
-    for shared in (budget, budget, budget.beside(1000)):
+    for shared in (budget, budget, budget.separate(1000)):
         assert program.evaluate({"l": TEN}, shared) is True
     assert len(arguments) == 1
 

@@ -168,7 +168,7 @@ async def test_a_server_keeps_a_journal_where_it_is_told_to(serve: Serve, tmp_pa
     assert phases == ["mutate", "validate", "mutate"]
     snapshot, around = read_cluster_files([str(EXAMPLES / "clusters" / "superpod-32.yaml")])
     shipped = policies(())
-    differences, again, problems = replayed(path, shipped, snapshot, around.beside(shipped))
+    differences, again, problems = replayed(path, shipped, snapshot, around.with_policy_parameters(shipped))
     assert (problems, list(differences.report("r").results)) == ([], [])
     assert again.snapshot is not None
     assert [(held.gang, held.expires) for held in again.snapshot.reservations] == [

@@ -8,7 +8,7 @@ import pytest
 
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation
-from webhook.placement.service_roles import beside, role_of
+from webhook.placement.service_roles import places_of_service, role_of
 
 HELD = Reservation(
     id="bp-1",
@@ -58,23 +58,23 @@ def test_a_role_is_a_label_or_a_word_of_the_name(name: str, labels: object, role
 )
 def test_names_that_differ_in_the_role_alone_are_one_service(gang: str, fellow: bool) -> None:
     """In one namespace; what its controller adds behind the role makes no difference."""
-    assert bool(beside(gang, [], [HELD])) == fellow
+    assert bool(places_of_service(gang, [], [HELD])) == fellow
 
 
 def test_a_name_that_begins_with_the_role_goes_by_the_word_behind_it() -> None:
     """prefill-llama and decode-llama belong together, prefill-qwen does not."""
     held = replace(HELD, gang="inf/LeaderWorkerSet/prefill-llama/0")
-    assert beside("inf/LeaderWorkerSet/decode-llama", [], [held])
-    assert not beside("inf/LeaderWorkerSet/decode-qwen", [], [held])
+    assert places_of_service("inf/LeaderWorkerSet/decode-llama", [], [held])
+    assert not places_of_service("inf/LeaderWorkerSet/decode-qwen", [], [held])
 
 
 def test_a_gang_is_not_beside_itself() -> None:
     """Its replicas are planned together."""
-    assert beside("inf/LeaderWorkerSet/llama-prefill", [HELD.gang], [HELD]) == []
+    assert places_of_service("inf/LeaderWorkerSet/llama-prefill", [HELD.gang], [HELD]) == []
 
 
 def test_a_place_tells_its_role_and_domain() -> None:
     """The policy reads both."""
-    assert beside("inf/LeaderWorkerSet/llama-decode", [], [HELD]) == [
+    assert places_of_service("inf/LeaderWorkerSet/llama-decode", [], [HELD]) == [
         {"gang": HELD.gang, "role": "prefill", "topology": "fabric", "domain": ["z1", "r1"]}
     ]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from webhook.cel.compiler import select
-from webhook.cel.values.equality import compare, equals, member
+from webhook.cel.values.equality import compare, contains, equals
 from webhook.cel.values.errors import CelError, FunctionError
 from webhook.cel.values.temporal import add_times, subtract_times
 from webhook.cel.values.types import BOOL, DYN, NUMBERS, Type
@@ -249,7 +249,7 @@ def membership(left: Run, right: Run, right_constant: Any, pos: int) -> Run:
         if strings and type(value) is str:
             return value in members
         try:
-            return member(value, right(f), f[1])
+            return contains(value, right(f), f[1])
         except FunctionError as bad:
             raise CelError("evaluation", str(bad), pos) from None
 

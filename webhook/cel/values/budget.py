@@ -119,7 +119,7 @@ class CostBudget:
         units = left if left < self.expression_limit else self.expression_limit
         return Meter(units, self.poll, self._results)
 
-    def beside(self, limit: int) -> CostBudget:
+    def separate(self, limit: int) -> CostBudget:
         """Returns another budget of this many units that shares the results of functions with this one."""
         other = CostBudget(limit, self.expression_limit, self.poll)
         other._results = self._results

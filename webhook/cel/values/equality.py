@@ -90,7 +90,7 @@ def compare(a: Any, b: Any, op: str, meter: Meter) -> bool:
     return bool(a > b) if op == ">" else bool(a >= b)
 
 
-def member(a: Any, b: Any, meter: Meter) -> bool:
+def contains(a: Any, b: Any, meter: Meter) -> bool:
     """Returns `a in b`: whether a is an element of a list or a key of a map. Raises FunctionError for another
     b.
     """

@@ -214,7 +214,10 @@ def applying(args: argparse.Namespace) -> Apply:
             return Applied(revision=policies.revision)
         manifests = inputs.without_duplicates(inputs.manifests(args.filename))
         outcomes = decide_all(
-            policies, inputs.beside(snapshot, manifests), manifests, inputs.in_force(environment, policies)
+            policies,
+            inputs.with_claims_of(snapshot, manifests),
+            manifests,
+            inputs.in_force(environment, policies),
         )
         return _applied(policies, outcomes, now)
 

@@ -110,7 +110,7 @@ def in_force(environment: Environment, policies: PolicySet) -> Environment:
     return environment.with_parameters(parameters)
 
 
-def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
+def with_claims_of(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
     """Returns the cluster with the device claims and volume claims in the manifests, as if these were
     applied.
 

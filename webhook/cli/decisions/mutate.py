@@ -74,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     snapshot, environment = inputs.cluster_and_environment(args)
     environment = inputs.in_force(environment, policies)
     documents = inputs.without_duplicates(inputs.manifests(args.filename))
-    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, environment)
+    outcomes = decide_all(
+        policies, snapshot and inputs.with_claims_of(snapshot, documents), documents, environment
+    )
     for outcome in outcomes:
         for line in _messages(outcome):
             inputs.note(line)

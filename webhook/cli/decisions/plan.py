@@ -73,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
     environment = inputs.in_force(environment, PolicySet())
     snapshot = environment.settings("").of(snapshot)
     documents = inputs.without_duplicates(inputs.manifests(args.filename))
-    planned_gangs = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, environment)
+    planned_gangs = plan_each(
+        inputs.with_claims_of(snapshot, documents), documents, args.reserve, environment
+    )
     for line in (*_not_read(documents), *_unenforced(planned_gangs, documents, environment)):
         inputs.note(line)
     if args.output == "table":

@@ -154,8 +154,8 @@ def _explain(out: Console, planned: PlannedGang) -> None:
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
         out.print(f"  ranks of {pod_set}: {listed(laid)}")
     if value := planned.worth():
-        beside = _baseline_words(planned.placed, value)
-        out.print(f"  all-reduce of 1 GB: {_time(value.placement)}; topology-blind ({RULE}): {beside}")
+        baseline = _baseline_words(planned.placed, value)
+        out.print(f"  all-reduce of 1 GB: {_time(value.placement)}; topology-blind ({RULE}): {baseline}")
         out.print(f"    by the model: {value.placement.estimate.model}; {value.placement.rates.words}")
 
 

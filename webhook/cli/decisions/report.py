@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     documents, errors = objects_and_errors(args.filename)
     if not documents and not errors:
         raise inputs.no_object(args.filename)
-    snapshot = snapshot and inputs.beside(snapshot, documents)
+    snapshot = snapshot and inputs.with_claims_of(snapshot, documents)
     outcomes = decide_all(policies, snapshot, documents, environment, together=args.together, replicas=True)
     fates = tuple((_namespace(outcome), outcome.decision.outcome) for outcome in outcomes)
     all_results = (*unread(errors), *_results(outcomes, with_manifests(environment, documents)))

@@ -192,12 +192,12 @@ async def with_companion(
     moves the reservations of the gangs that make room.
     """
     async with asyncio.TaskGroup() as tasks:
-        beside = tasks.create_task(_again_and_again(companion)) if companion is not None else None
+        companion_task = tasks.create_task(_again_and_again(companion)) if companion is not None else None
         try:
             await work()
         finally:
-            if beside is not None:
-                beside.cancel()
+            if companion_task is not None:
+                companion_task.cancel()
 
 
 async def _again_and_again(companion: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -146,8 +146,8 @@ class _Due:
         """
         all_refs = gang.refs
         gang, late = with_seats(self.snapshot, gang, reservation)
-        beside = {member.uid for member in late}
-        seated = tuple(pod for pod in gang.pods if pod.brought_by not in beside)
+        late_uids = {member.uid for member in late}
+        seated = tuple(pod for pod in gang.pods if pod.brought_by not in late_uids)
         reservation = self._moved(replace(gang, pods=seated), reservation)
         gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
         if gated:
@@ -274,7 +274,7 @@ def queue(
             taken = turn.reservation
             room = headroom(turn.after, taken) if taken is not None else NO_HEADROOM
             admits.append(Admit(gang, turn.answer, taken, room))
-        elif turn.answer.grows and (gated := tuple(pod for pod in gang.pods if pod.gated)):
+        elif turn.answer.waits_for_nodes and (gated := tuple(pod for pod in gang.pods if pod.gated)):
             admits.append(LetIn(gang, None, gated))  # no autoscaler adds a node for a gated pod
         else:
             still_waiting.append((gang, place, turn.answer))

@@ -25,7 +25,7 @@ from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.owners import Owners, no_owners
 from webhook.kube.ledger.proposals import COMMIT_SECONDS, Keeps, Proposals, keeps_none
-from webhook.kube.ledger.view import Again, BookView, lives
+from webhook.kube.ledger.view import BookView, ChangedMeanwhile, lives
 
 UNDO_SECONDS = 2.0
 """Seconds that a stopping replica waits for its withdrawals; proposals that remain expire."""
@@ -116,7 +116,7 @@ class KubeLedger:
                 held = entry.reservation
                 if held is not None and held.state == "claimed" and held.owner_uid == owner_uid:
                     return True
-                with suppress(Again):
+                with suppress(ChangedMeanwhile):
                     await self._view.merge(reservation_id, documents.claimed(entry, owner_uid))
                     return True
         return False
@@ -130,7 +130,7 @@ class KubeLedger:
                 held = entry.reservation
                 if held is None or held.expires is None or held.expires >= expires:
                     return True
-                with suppress(Again):
+                with suppress(ChangedMeanwhile):
                     await self._view.merge(reservation_id, documents.prolonged(entry, expires))
                     return True
         return False
@@ -154,8 +154,8 @@ class KubeLedger:
         if entry is None or entry.reservation is None or not lives(entry.reservation, now):
             return None
         # With `since`, the object was written again after its proposal, which happens only to held places.
-        stands = entry.since or _is_claimed(entry) or await self._proposals.hold(entry)
-        return entry if stands else None
+        is_held = entry.since or _is_claimed(entry) or await self._proposals.is_held(entry)
+        return entry if is_held else None
 
     async def release(self, reservation_id: str) -> bool:
         """Releases the reservation. Returns False if there was none."""
@@ -164,7 +164,7 @@ class KubeLedger:
                 entry = await self._view.find(reservation_id)
                 if entry is None:
                     return False
-                with suppress(Again):
+                with suppress(ChangedMeanwhile):
                     return await self._view.delete(entry)
 
     async def give_back(self, seen: Reservation) -> bool:
@@ -175,7 +175,7 @@ class KubeLedger:
             entry = await self._view.find(seen.id)
             if entry is None or entry.reservation != seen:
                 return False
-            with suppress(Again):
+            with suppress(ChangedMeanwhile):
                 return await self._view.delete(entry)
         return False
 
@@ -188,7 +188,7 @@ class KubeLedger:
             self._view.check()
             owner = self._owners()
             for entry in self._view.expired(now):
-                with suppress(Again):
+                with suppress(ChangedMeanwhile):
                     if await self._proposals.end(entry, now, owner) and not documents.is_next(entry.name):
                         assert entry.reservation is not None, "what expires is a reservation"
                         swept.append(entry.reservation)

@@ -105,7 +105,7 @@ class Objects:
             self._drop(name)
         self._wake()
 
-    def near(self, reservation: Reservation) -> list[Entry]:
+    def possible_blockers(self, reservation: Reservation) -> list[Entry]:
         """Returns the entries that may block a reservation: all entries, or for a reservation of mode `nodes`
         its own entry, those that hold whole domains, and those on its nodes.
         """

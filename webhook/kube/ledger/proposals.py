@@ -22,7 +22,7 @@ from webhook.kube.api.client import ApiError, Json, Unreachable
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.owners import Owner, Owners
-from webhook.kube.ledger.view import Again, BookView
+from webhook.kube.ledger.view import BookView, ChangedMeanwhile
 
 log = logging.getLogger("bayplan")
 
@@ -111,7 +111,7 @@ class Proposals:
                 while True:
                     try:
                         return await self._attempt(call)
-                    except Again:
+                    except ChangedMeanwhile:
                         why = "other replicas were faster for too long; retry"
                     except Unreachable as error:  # whether the write succeeded is unknown: read it
                         why = str(error)
@@ -129,7 +129,7 @@ class Proposals:
                 raise LedgerUnavailable(why) from None
             raise
 
-    async def hold(self, entry: Entry) -> bool:
+    async def is_held(self, entry: Entry) -> bool:
         """Returns whether the entry's place is held: no earlier reservation that still exists blocks it."""
         assert entry.reservation is not None, "an entry that is claimed has a reservation"
         try:
@@ -142,8 +142,8 @@ class Proposals:
         """Ends an expired hold: deletes it, claims it if its object is stored, or prolongs it if the object
         cannot be read.
 
-        Returns whether it was deleted. Raises `Again` if it has changed meanwhile. Concurrent callers for the
-        same hold share one run.
+        Returns whether it was deleted. Raises `ChangedMeanwhile` if it has changed meanwhile. Concurrent
+        callers for the same hold share one run.
         """
         ending = self._ending.get(entry.name)
         if ending is None:
@@ -167,13 +167,15 @@ class Proposals:
         except ApiError as error:
             gang = entry.reservation.gang
             log.warning("whether %s is stored cannot be read, its hold lives on: %s", gang, error)
-        if kept is not None and (entry.since or await self.hold(entry)):
+        if kept is not None and (entry.since or await self.is_held(entry)):
             await self._view.merge(entry.name, kept)
             return False
         return await self._view.delete(entry)
 
     async def _attempt(self, call: _Call) -> Taken:
-        """Makes one attempt. Proposals may remain after errors except `Conflict`, `Occupied` and `Again`."""
+        """Makes one attempt. Proposals may remain after errors except `Conflict`, `Occupied` and
+        `ChangedMeanwhile`.
+        """
         self._view.check()
         owner = self._owners()
         for entry in self._view.expired(call.now):
@@ -189,7 +191,7 @@ class Proposals:
             for place in written:
                 await self._judge_proposal(place, own)
             held = [await self._settled(call, place) for place in written]
-        except (Conflict, Occupied, Again):
+        except (Conflict, Occupied, ChangedMeanwhile):
             await self._withdraw(call)
             self._settle(call)
             raise
@@ -252,7 +254,9 @@ class Proposals:
             for wanted in other.wanted
         }
         for wish in call.wishes:
-            around = {kept.reservation.id: kept for kept in self._view.near(wish.reservation)} | taken
+            around = {
+                kept.reservation.id: kept for kept in self._view.possible_blockers(wish.reservation)
+            } | taken
             verdict = judge(wish.reservation, wish.planned_on, around.values(), wish.headroom)
             if isinstance(verdict, Blocked):
                 return places, verdict.holder
@@ -315,7 +319,7 @@ class Proposals:
                 raise
             del call.written[wanted.id]
             await view.look(wanted.id)
-            raise Again from None
+            raise ChangedMeanwhile from None
         return view.objects.stored(document)
 
     async def _judge_proposal(self, place: _Place, own: frozenset[str] = frozenset()) -> None:
@@ -327,7 +331,7 @@ class Proposals:
         await self._view.reach(entry.order)
         looked_at: set[str] = set()
         while True:
-            earlier = self._view.near(place.reservation, entry.order)
+            earlier = self._view.possible_blockers(place.reservation, entry.order)
             others = [kept for kept in earlier if kept.reservation.id not in own]
             holder = in_the_way(place.reservation, wish.planned_on, others, wish.headroom)
             if holder is None:
@@ -349,12 +353,14 @@ class Proposals:
         while documents.is_next(entry.name):
             former = self._view.kept(wanted.id)
             if former is None or former.reservation is None:
-                raise Again  # released meanwhile
+                raise ChangedMeanwhile  # released meanwhile
             _check_kept(call, former.reservation, place.wish.reservation)
             wanted = moved(former.reservation, place.wish.reservation)
-            with suppress(Again):  # `Again`: it has changed, for example to claimed, which is kept
+            with suppress(
+                ChangedMeanwhile
+            ):  # `ChangedMeanwhile`: it has changed, for example to claimed, which is kept
                 await self._view.merge(wanted.id, documents.moved(wanted, entry.order, former))
-                with suppress(ApiError, Again):
+                with suppress(ApiError, ChangedMeanwhile):
                     await self._view.delete(entry)
                 break
         return wanted
@@ -364,7 +370,7 @@ class Proposals:
         for name, content in list(call.written.items()):
             entry = await self._view.find(name)
             if entry is not None and entry.reservation == content and not entry.since:
-                with suppress(Again):
+                with suppress(ChangedMeanwhile):
                     await self._view.delete(entry)
             del call.written[name]
 

@@ -25,7 +25,7 @@ millisecond or two, and listing makes a busy machine slower.
 """
 
 
-class Again(Exception):  # noqa: N818 - an outcome, not a fault
+class ChangedMeanwhile(Exception):  # noqa: N818 - an outcome, not a fault
     """Another writer was faster: the caller reads the object again."""
 
 
@@ -73,7 +73,9 @@ class BookView:
         """Returns when the next hold expires, seconds since the epoch; infinity for none."""
         return min(self.objects.expiring.values(), default=math.inf)
 
-    def near(self, reservation: Reservation, before: int | None = None) -> list[RecordedReservation]:
+    def possible_blockers(
+        self, reservation: Reservation, before: int | None = None
+    ) -> list[RecordedReservation]:
         """Returns the reservations that may block this one: all known, or those written `before` a resource
         version.
 
@@ -83,7 +85,7 @@ class BookView:
         own = {reservation.id, documents.next_name(reservation.id)}
         return [
             kept
-            for entry in self.objects.near(reservation)
+            for entry in self.objects.possible_blockers(reservation)
             if (kept := entry.kept) is not None
             and (before is None or (kept.since < before and entry.name not in own))
         ]
@@ -128,8 +130,8 @@ class BookView:
         return document
 
     async def delete(self, entry: Entry) -> bool:
-        """Deletes the object in exactly this version; returns False if it did not exist. Raises `Again` if it
-        has changed.
+        """Deletes the object in exactly this version; returns False if it did not exist. Raises
+        `ChangedMeanwhile` if it has changed.
         """
         try:
             done = await self.api.delete(path(entry.name), version=str(entry.version), uid=entry.uid)
@@ -137,13 +139,13 @@ class BookView:
             if error.status != 409:
                 raise
             await self.look(entry.name)
-            raise Again from None
+            raise ChangedMeanwhile from None
         self.objects.gone(entry.name, entry.uid)
         return done
 
     async def merge(self, name: str, patch: Json) -> Entry:
-        """Patches the object in the version that the patch names. Raises `Again` if that version is not
-        current.
+        """Patches the object in the version that the patch names. Raises `ChangedMeanwhile` if that version
+        is not current.
         """
         try:
             return self.objects.stored(await self.api.merge(path(name), patch))
@@ -151,7 +153,7 @@ class BookView:
             if error.status not in (404, 409):
                 raise
             await self.look(name)
-            raise Again from None
+            raise ChangedMeanwhile from None
 
 
 def lives(reservation: Reservation, now: float) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from planner.model.podgroup import PodGroup
 from webhook.kube.state.gangs import Ref, Unbound, Work
 from webhook.kube.state.kueue_flavors import of_pods, within_flavors
-from webhook.placement.gang_members import GangMember, SeatNames, seats_of, together
+from webhook.placement.gang_members import GangMember, SeatNames, combined_workload, seats_of
 from webhook.placement.queue import foreign_gates
 from webhook.placement.stamp import PlacementAnnotation
 from webhook.placement.workload_plan import members_known
@@ -180,7 +180,7 @@ def _of_several(brought: Sequence[Work], fellows: Sequence[Unbound]) -> Gang | N
         return None
     first = min(entries, key=lambda entry: (entry.ref.kind == "Pod", entry.created, entry.ref.key))
     everything: list[Work | Unbound] = [*brought, *fellows]
-    workload = together(members)
+    workload = combined_workload(members)
     (group,) = workload.gangs
     smaller = members_known(workload, group)
     refs = tuple(work.ref for work in sorted(alive, key=lambda work: work.ref.key) if work.gangs)

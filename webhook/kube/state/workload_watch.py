@@ -185,7 +185,7 @@ class QueueWatch(Watches):
         with self._lock:
             return not stores or any(store.knows(f"{namespace}/{name}") for store in stores)
 
-    def stands(self, gang: str, uid: str) -> bool:
+    def is_stored(self, gang: str, uid: str) -> bool:
         """Returns whether an object that may be the gang's is stored under this UID and not being deleted.
 
         The object must have the namespace and the kind in the gang's name; for gangs of pods or several

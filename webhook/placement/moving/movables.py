@@ -56,10 +56,10 @@ def movables(
 ) -> tuple[Movable, ...]:
     """Returns a movable for every gang with bound pods and every other bound pod, except DaemonSet pods.
 
-    They are sorted by name, and `keeps` says of each why it may not be moved. `objects`: pods, their owners
-    and PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch. `all_restartable`: pods may
-    be moved unless they opt out. `left_alone`: additional reasons not to move something, as the end of a
-    sentence, by the name of a gang, the UID of a pod's controller, or a namespace.
+    They are sorted by name, and `kept_because` says of each why it may not be moved. `objects`: pods, their
+    owners and PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch. `all_restartable`:
+    pods may be moved unless they opt out. `left_alone`: additional reasons not to move something, as the end
+    of a sentence, by the name of a gang, the UID of a pod's controller, or a namespace.
     """
     scene = _Scene.of(objects, snapshot)
     by_gang: dict[str, list[_PodOfGang]] = defaultdict(list)
@@ -74,8 +74,9 @@ class _PodOfGang:
     """A bound pod and its gang.
 
     `gang`: the gang's name, that of the pod if it has no gang. `group`: the gang's request; None if unknown.
-    `started`: seconds since the epoch. `keeps`: why the pod may not be moved, "" if it may. `opted_in`: a
-    label says that it may be restarted. `maker`: for a pod without a gang, the UID of its controller.
+    `started`: seconds since the epoch. `kept_because`: why the pod may not be moved, "" if it may.
+    `opted_in`: a label says that it may be restarted. `maker`: for a pod without a gang, the UID of its
+    controller.
     """
 
     gang: str
@@ -83,7 +84,7 @@ class _PodOfGang:
     pod: BoundPod
     started: float
     priority: int
-    keeps: str
+    kept_because: str
     opted_in: bool
     maker: str
 
@@ -141,19 +142,23 @@ class _Scene:
         labels = [(obj["metadata"].get("labels") or {}) for obj in (pod, *above)]
         label = next((own[RESTARTABLE] for own in labels if RESTARTABLE in own), "")
         priority = int(pod["spec"].get("priority") or 0)
-        keeps = _keeps(pod, namespace, label, priority)
-        if not keeps and group is None:
-            keeps = "belongs to a gang whose workload is not among the objects that were read"
+        kept_because = _kept_because(pod, namespace, label, priority)
+        if not kept_because and group is None:
+            kept_because = "belongs to a gang whose workload is not among the objects that were read"
         if (
-            not keeps
+            not kept_because
             and label != "true"
             and not all_restartable
             and not _preemptible(pod, labels, self.snapshot)
         ):
-            keeps = f'has not agreed: no label {RESTARTABLE}: "true", and its scheduler may not preempt it'
+            kept_because = (
+                f'has not agreed: no label {RESTARTABLE}: "true", and its scheduler may not preempt it'
+            )
         started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp") or ""
         maker = str(controller_of(pod).get("uid", "")) if kind_of(gang) == "Pod" else ""
-        return _PodOfGang(gang, group, bound, seconds(str(started)), priority, keeps, label == "true", maker)
+        return _PodOfGang(
+            gang, group, bound, seconds(str(started)), priority, kept_because, label == "true", maker
+        )
 
     def _gang(self, pod: Json, above: list[Json]) -> tuple[str, PodGroup | None]:
         """Returns the name and the request of the pod's gang, or those of the pod if it has no gang.
@@ -201,7 +206,9 @@ def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapp
     group = first.group or PodGroup(first.gang, ())
     bound = tuple(sorted((pod.pod for pod in pods), key=lambda pod: pod.name))
     names = (first.gang, first.maker, namespace_of(first.gang))
-    lasting = next((pod.keeps for pod in pods if pod.keeps), "") or refused(bound, scene.budgets)
+    lasting = next((pod.kept_because for pod in pods if pod.kept_because), "") or refused(
+        bound, scene.budgets
+    )
     lasting = lasting or next((left_alone[name] for name in names if name in left_alone), "")
     # Only a budget counts as a reason for now: it may allow the eviction at any moment.
     for_now = "" if lasting else protected(bound, scene.budgets)
@@ -217,7 +224,7 @@ def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapp
     )
 
 
-def _keeps(pod: Json, namespace: str, label: str, priority: int) -> str:
+def _kept_because(pod: Json, namespace: str, label: str, priority: int) -> str:
     kind = str(controller_of(pod).get("kind", ""))
     if not kind:
         return "has no controller that would make it again"

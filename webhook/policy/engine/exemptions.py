@@ -64,7 +64,7 @@ class Exemptions:
         """Returns the current exemption from a policy; if there are several, the one that ends last."""
         return max(self._of(policy, over=False), key=lambda row: (row.until, row.name), default=None)
 
-    def take_back(self, policy: str, outcome: Callable[[], str]) -> bool:
+    def record_use(self, policy: str, outcome: Callable[[], str]) -> bool:
         """Records the use of an exemption from a policy. Returns whether the caller must undo the effect of
         the policy.
 

@@ -115,7 +115,7 @@ class PolicyPass:
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
         """Returns a pass with a new budget."""
         budget = inputs.new_budget()
-        conditions = budget.beside(budget.limit // CONDITIONS_SHARE)
+        conditions = budget.separate(budget.limit // CONDITIONS_SHARE)
         exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
         return cls(policies, request, inputs, budget, conditions, exemptions)
 

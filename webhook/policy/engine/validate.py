@@ -197,7 +197,7 @@ class _Collected:
             fatal = any(row.fatal for row in self.failures[failures:])
             return f"would have {'refused' if denies or fatal else 'warned'}: {messages[0]}"
 
-        if policy_pass.exemptions.take_back(policy.name, outcome):
+        if policy_pass.exemptions.record_use(policy.name, outcome):
             del self.findings[findings:], self.failures[failures:], self.ran[ran:]
 
     def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:

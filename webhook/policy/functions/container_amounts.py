@@ -75,8 +75,8 @@ def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[J
         for box in containers
     ]
     return [
-        text if box.lasts else _ordinary_init(box, beside, rules)
-        for box, text, beside in zip(
+        text if box.lasts else _ordinary_init(box, later, rules)
+        for box, text, later in zip(
             containers, lasting, _later_amounts(containers, lasting, rules), strict=True
         )
     ]
@@ -110,14 +110,14 @@ def _lasting(box: StatedContainer, reduction: int, rules: AmountRules) -> Json:
     return _stated_or_share(box, _share(box, reduction, rules) if box.shares else rules.small, rules)
 
 
-def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Json:
+def _ordinary_init(box: StatedContainer, later: int, rules: AmountRules) -> Json:
     """Returns an ordinary init container's amount: at least as much as the containers that start later have
-    (`beside`).
+    (`later`).
 
     Kubernetes counts for a pod the larger of the sum of its lasting containers, and each init container with
-    the sidecars that started before it. An amount up to `beside` therefore does not increase the pod's.
+    the sidecars that started before it. An amount up to `later` therefore does not increase the pod's.
     """
-    free = min(beside, _bytes_or_cores(rules.allowed, rules))
+    free = min(later, _bytes_or_cores(rules.allowed, rules))
     spare = written(free, rules) if free else rules.small
     share = _share(box, 0, rules) if box.shares else spare
     return _stated_or_share(box, share if counted(share, rules) > counted(spare, rules) else spare, rules)

@@ -132,13 +132,13 @@ def _schemas(texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Returns the JSON schemas beside files (`parameters.schema.json`), by the path of the file."""
     schemas = {}
     for path, _ in texts:
-        beside = Path(path).with_suffix(SCHEMA_SUFFIX)
-        if beside.is_file():
-            ((_, text),) = read([beside])
+        schema_path = Path(path).with_suffix(SCHEMA_SUFFIX)
+        if schema_path.is_file():
+            ((_, text),) = read([schema_path])
             try:
                 schemas[path] = json.loads(text)
             except (ValueError, RecursionError) as error:
-                raise PolicyError([Problem(str(beside), 0, 0, "", "", f"no JSON: {error}")]) from None
+                raise PolicyError([Problem(str(schema_path), 0, 0, "", "", f"no JSON: {error}")]) from None
     return schemas
 
 

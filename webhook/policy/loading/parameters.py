@@ -30,8 +30,8 @@ def faults(document: PolicyDocument, schemas: Mapping[str, Any], own: ParameterR
     """
     schema, metadata = schemas.get(document.file), document.value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    beside = schema is not None and name_in(schema) in (None, name)
-    rules = rules_of(schema) if beside else own if is_parameters(document.value) else NO_RULES
+    schema_applies = schema is not None and name_in(schema) in (None, name)
+    rules = rules_of(schema) if schema_applies else own if is_parameters(document.value) else NO_RULES
     data = document.value.get("data")
     for key, value in data.items() if isinstance(data, Mapping) else ():
         if wrong := rules.fault(str(key), text_of(value)):

@@ -27,7 +27,7 @@ def drawn(seed: int) -> tuple[Snapshot, list[Movable]]:
         words = {
             "priority": random.choice((0, 0, 100)),
             "age": float(random.choice((60, 600))),
-            "keeps": random.choice(("", "", "", "stays")),
+            "kept_because": random.choice(("", "", "", "stays")),
         }
         free = [node for node in NODES if left[node] >= gpu]
         required = random.choice(("", "rack"))

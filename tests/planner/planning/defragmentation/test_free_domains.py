@@ -73,7 +73,7 @@ def test_of_equal_pods_those_that_lose_the_least_work_are_moved():
 
 def test_who_must_not_be_moved_keeps_its_rack():
     """If too few racks are left, the answer names the pod."""
-    kept = lone("x", "a", keeps="is not restartable")
+    kept = lone("x", "a", kept_because="is not restartable")
     pods = kept, lone("y", "c"), lone("z", "d"), lone("w", "e"), lone("v", "f")
     assert "team/Pod/x" not in names(freed(occupied(RACKS, *pods), *pods))
     refusal = freed(occupied(RACKS, *pods), *pods, count=3)
@@ -105,8 +105,10 @@ def test_a_rack_with_a_cordoned_node_is_not_freed():
 def test_a_gang_that_requires_a_rack_is_moved_to_a_rack():
     """Rack r3 has room for both of its pods; r2 only for one."""
     pair = together("pair", "a b", gpu=6, required="rack")
-    blocker = lone("x", "c", gpu=8, keeps="is not restartable")
-    snapshot = occupied(RACKS, pair, blocker, filler := lone("y", "e", gpu=2, keeps="is not restartable"))
+    blocker = lone("x", "c", gpu=8, kept_because="is not restartable")
+    snapshot = occupied(
+        RACKS, pair, blocker, filler := lone("y", "e", gpu=2, kept_because="is not restartable")
+    )
     result = freed(snapshot, pair, blocker, filler)
     assert names(result) == ["team/Job/pair"]
     assert {part.node for move in result.moves for part in move.to} == {"e", "f"}
@@ -140,7 +142,7 @@ def test_a_gang_takes_along_what_it_holds():
         BoundPod(f"team/pair-{part.node}", part.node, amounts(gpu=8) | {"pods": 1}, reservation=held.id)
         for part in held.assignments
     )
-    pair, others = Movable(group, pods), [lone("x", "c", keeps="stays"), lone("y", "e", gpu=8)]
+    pair, others = Movable(group, pods), [lone("x", "c", kept_because="stays"), lone("y", "e", gpu=8)]
     snapshot = cluster(
         RACKS, pods=[*pods, *(pod for other in others for pod in other.pods)], reservations=[held]
     )
@@ -162,7 +164,7 @@ def cheapest_by_hand(movables: list[Movable], count: int) -> Cost | None:
     for racks in combinations(sorted(set(NODES.values())), count):
         leaving = [m for m in movables if any(NODES[node] in racks for node in m.nodes)]
         outside = Counter({node: left for node, left in free.items() if NODES[node] not in racks})
-        if not any(m.keeps for m in leaving) and all_fit(leaving, outside):
+        if not any(m.kept_because for m in leaving) and all_fit(leaving, outside):
             costs.append(cost_of(leaving))
     return min(costs, default=None)
 

@@ -75,7 +75,7 @@ def test_moves_that_would_lose_too_much_work_are_left_out():
     pods = [
         lone("old", "a", age=7200.0),
         lone("young", "c", age=60.0, priority=5),
-        lone("z", "e", keeps="stays"),
+        lone("z", "e", kept_because="stays"),
     ]
     snapshot, wanted = occupied(RACKS, *pods), gang(2, required="rack")
     assert names(gang_place(snapshot, pods, wanted, plan)) == ["team/Pod/old"]
@@ -88,7 +88,7 @@ def test_moves_that_would_lose_too_much_work_are_left_out():
 
 def test_where_nodes_are_cordoned_nobody_stays_on_them():
     """A pod of 6 GPUs has room once x has left; y, beside it, must leave a node that is cordoned."""
-    pods = [lone("x", "a", 4, age=9.0), lone("y", "a", 2), lone("z", "b", 4, keeps="stays")]
+    pods = [lone("x", "a", 4, age=9.0), lone("y", "a", 2), lone("z", "b", 4, kept_because="stays")]
     snapshot = occupied("r1: a b\nr2: c gpu=4\nr3: d gpu=4", *pods)
     assert names(gang_place(snapshot, pods, gang(1, gpu=6), plan)) == ["team/Pod/x"]
     assert names(gang_place(snapshot, pods, gang(1, gpu=6), plan, whole_nodes=True)) == [
@@ -102,7 +102,7 @@ def test_nobody_is_moved_who_has_no_other_place():
     pods = [
         lone("x", "a", 8),
         lone("y", "b", 8),
-        *(lone(f"z{node}", node, 4, keeps="stays") for node in "cdef"),
+        *(lone(f"z{node}", node, 4, kept_because="stays") for node in "cdef"),
     ]
     refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"), plan)
     assert isinstance(refusal, NoMoves)
@@ -112,7 +112,7 @@ def test_nobody_is_moved_who_has_no_other_place():
 def test_in_a_rack_of_many_pods_those_of_a_node_leave_together():
     """Sixteen pods are too many for every set of them; what is found is said not to be sure the cheapest."""
     pods = [lone(f"x{node}{i}", node) for node in "abcd" for i in range(4)]
-    pods += [lone("big", "e", 8, keeps="stays")]
+    pods += [lone("big", "e", 8, kept_because="stays")]
     snapshot = occupied("r1: a b c d\nr2: e f g", *pods)
     result = gang_place(snapshot, pods, gang(4, gpu=8, required="rack"), plan)
     assert isinstance(result, Defragmentation)
@@ -124,9 +124,9 @@ def test_a_gang_moves_for_a_gang():
     """Two nodes for two nodes, where the gang does not come."""
     pair = together("pair", "a c", 4)
     stays = [
-        lone("x", "d", 1, keeps="stays"),
-        lone("y", "e", 1, keeps="stays"),
-        lone("z", "f", 1, keeps="stays"),
+        lone("x", "d", 1, kept_because="stays"),
+        lone("y", "e", 1, kept_because="stays"),
+        lone("z", "f", 1, kept_because="stays"),
     ]
     result = gang_place(occupied(RACKS, pair, *stays), [pair, *stays], gang(2, required="rack"), plan)
     assert names(result) == ["team/Job/pair"]
@@ -141,7 +141,7 @@ def cheapest_by_hand(movables: list[Movable], snapshot, group) -> Cost | None:
     for movable in movables:
         for pod in movable.pods:
             free[pod.node] -= gpus_of(pod.requests)
-    may_go = [movable for movable in movables if not movable.keeps]
+    may_go = [movable for movable in movables if not movable.kept_because]
     costs = []
     for size in range(len(may_go) + 1):
         for leaving in combinations(may_go, size):

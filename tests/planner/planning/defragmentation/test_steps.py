@@ -117,7 +117,7 @@ def test_who_has_come_since_the_moves_were_found_is_a_surprise():
 
 def test_a_budget_that_allows_nothing_now_is_waited_for_and_others_go_first():
     """It may allow it once pods are ready; who may not be moved at all stops it."""
-    kept = replace(lone("x", "a"), keeps="is protected by PodDisruptionBudget x", kept_for_now=True)
+    kept = replace(lone("x", "a"), kept_because="is protected by PodDisruptionBudget x", kept_for_now=True)
     other = lone("y", "b")
     snapshot = cordoned(kept, other)
     task = task_of(snapshot, [kept, other])
@@ -128,7 +128,7 @@ def test_a_budget_that_allows_nothing_now_is_waited_for_and_others_go_first():
     waits = next_step(snapshot, [kept, other], task, plan, [other.name])
     assert isinstance(waits, NotYet)
     assert "PodDisruptionBudget x" in waits.message
-    never = replace(kept, keeps="has not agreed", kept_for_now=False)
+    never = replace(kept, kept_because="has not agreed", kept_for_now=False)
     assert next_step(snapshot, [never, other], task, plan, [other.name]) == Surprise(
         "team/Pod/x has not agreed"
     )

@@ -46,7 +46,7 @@ def half_used(seed: int) -> Callable[[], int]:
 def searches(moment, group):
     """A search of every mixture with enough time, and one that may try no mixture; and their request."""
     view = search_space(moment, moment.base.trees["topo"], occupied=True)
-    kinds = topology_request(resolved_group(group), view.tree.topology).kinds
+    kinds = topology_request(resolved_group(group), view.tree.topology).pod_classes
     weights, match = view.weights(kinds), view.match(kinds)
     every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9))
     return (
@@ -190,7 +190,7 @@ def test_what_pools_do_not_decide_ends_the_budget():
     """Nothing is made up: without work allowed neither every mixture nor a pool is an answer."""
     sets = [pod_set(3, shape(gpu=1), name="one"), pod_set(2, shape(gpu=4), name="four")]
     view = search_space(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], occupied=True)
-    kinds = topology_request(resolved_group(gang(*sets)), view.tree.topology).kinds
+    kinds = topology_request(resolved_group(gang(*sets)), view.tree.topology).pod_classes
     none = SeveralClassesPacking(kinds, "shared", view.weights(kinds), WorkBudget(0), WorkBudget(0))
     with pytest.raises(BudgetEnded):
         none.cost(view.capacity, view.match(kinds))

@@ -39,7 +39,7 @@ def beside(*objects: Json) -> PolicySet:
 def settings(namespace: str, in_cluster: Json, in_file: Json | None = None) -> Settings:
     """The settings of a namespace."""
     environment = Environment.of_objects([in_cluster])
-    return environment.beside(beside(*[in_file] if in_file else [])).settings(namespace)
+    return environment.with_policy_parameters(beside(*[in_file] if in_file else [])).settings(namespace)
 
 
 def pod(namespace: str) -> Json:
@@ -85,7 +85,7 @@ def test_growing_pools_and_tolerated_taints_are_settings() -> None:
 
 def test_the_record_is_filled_from_the_file_beside_the_policies() -> None:
     """The same keys, without a cluster."""
-    environment = Environment().beside(beside(config_map(mode="warn")))
+    environment = Environment().with_policy_parameters(beside(config_map(mode="warn")))
     assert environment.settings("ml").mode == "warn"
 
 
@@ -100,8 +100,8 @@ def test_a_key_counts_as_the_cluster_has_it_and_else_as_the_file_has_it() -> Non
 def test_what_no_source_names_is_as_it_was_chosen_without_them() -> None:
     """A command-line flag applies where no ConfigMap sets the key."""
     flag = Environment(settings=lambda namespace: Settings(mode="audit"))
-    assert flag.beside(beside()).settings("ml").mode == "audit"
-    assert flag.beside(beside(config_map(mode="off"))).settings("ml").mode == "off"
+    assert flag.with_policy_parameters(beside()).settings("ml").mode == "audit"
+    assert flag.with_policy_parameters(beside(config_map(mode="off"))).settings("ml").mode == "off"
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_settings_are_parsed_once_for_each_namespace_with_keys_of_its_own() -> N
     """A list of a thousand node pools is not parsed for each request."""
     pools = "\n".join(f"pool-{number}: nodes=8 nvidia.com/gpu=8" for number in range(1_000))
     words = {"growing__pools": pools, "namespace__research__mode": "warn"}
-    environment = Environment.of_objects([config_map(SYSTEM, **words)]).beside(policies())
+    environment = Environment.of_objects([config_map(SYSTEM, **words)]).with_policy_parameters(policies())
     first = environment.settings("ml")
     assert len(first.growing) == 1_000
     assert environment.settings("inference") is environment.settings("ml") is first

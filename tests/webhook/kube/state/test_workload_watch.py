@@ -156,9 +156,9 @@ def test_a_pod_group_that_a_scheduler_made_for_a_job_changes_no_gang() -> None:
 def test_a_hold_of_a_pod_group_stands_for_a_job_that_is_stored() -> None:
     """Its claim once waited for a bound pod."""
     watch = watch_of(member("left"))
-    assert watch.stands("team/PodGroup/serve", "left")
-    assert not watch.stands("team/PodGroup/serve", "another")
-    assert not watch.stands("other/PodGroup/serve", "left")
+    assert watch.is_stored("team/PodGroup/serve", "left")
+    assert not watch.is_stored("team/PodGroup/serve", "another")
+    assert not watch.is_stored("other/PodGroup/serve", "left")
 
 
 def test_nothing_is_gathered_into_gangs_while_no_object_waits(monkeypatch: pytest.MonkeyPatch) -> None:

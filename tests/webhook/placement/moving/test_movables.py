@@ -87,7 +87,7 @@ def seen(*objects: Json, snapshot: Snapshot | None = None, **words: Any) -> tupl
 def test_a_pod_that_agreed_and_is_made_again_may_be_moved():
     """Its own label allows it, and it has run for an hour."""
     (movable,) = seen(pod())
-    assert (movable.name, movable.keeps, movable.age) == ("team/Pod/x", "", 3600.0)
+    assert (movable.name, movable.kept_because, movable.age) == ("team/Pod/x", "", 3600.0)
     assert movable.opted_in
 
 
@@ -121,13 +121,16 @@ def test_its_workload_may_agree_for_it():
 def test_what_keeps_a_pod(changed: Json, why: str):
     """The reason is the end of a sentence."""
     (movable,) = seen(changed)
-    assert why in movable.keeps
+    assert why in movable.kept_because
 
 
 def test_who_is_silent_is_moved_where_all_may_be_and_who_says_no_is_not():
     """`--restart-all`."""
     silent, unwilling = pod("x", labels={}), pod("y", labels={"bayplan.dev/restartable": "false"})
-    assert [bool(movable.keeps) for movable in seen(silent, unwilling, all_restartable=True)] == [False, True]
+    assert [bool(movable.kept_because) for movable in seen(silent, unwilling, all_restartable=True)] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -156,20 +159,20 @@ def test_what_kai_may_preempt_has_agreed(spec: Json, labels: Json, moves: bool):
         "value": 125,
     }
     (movable,) = seen(pod(labels=labels, **spec), inference)
-    assert (movable.keeps == "") == moves
+    assert (movable.kept_because == "") == moves
 
 
 def test_a_budget_that_allows_none_keeps_its_pods():
     """Also a budget that its controller has not counted yet."""
     for allowed, keeps in ((0, True), (None, True), (1, False)):
         (movable,) = seen(pod(), budget(allowed))
-        assert ("PodDisruptionBudget web" in movable.keeps) == keeps
+        assert ("PodDisruptionBudget web" in movable.kept_because) == keeps
 
 
 def test_a_pod_of_two_budgets_is_kept():
     """The eviction API refuses it."""
     (movable,) = seen(pod(), budget(5), budget(5, "other"))
-    assert "2 PodDisruptionBudgets" in movable.keeps
+    assert "2 PodDisruptionBudgets" in movable.kept_because
 
 
 def test_a_gang_moves_as_a_whole_with_what_its_workload_asks():
@@ -178,7 +181,7 @@ def test_a_gang_moves_as_a_whole_with_what_its_workload_asks():
     (movable,) = seen(*pods, job())
     assert (movable.name, movable.group.size, len(movable.pods)) == ("team/Job/train", 2, 2)
     (kept,) = seen(*pods, job(), budget(1))
-    assert "allows 1 of its 2 evictions" in kept.keeps
+    assert "allows 1 of its 2 evictions" in kept.kept_because
 
 
 def test_a_gang_that_holds_a_place_is_moved_only_where_its_workload_is_known():
@@ -192,9 +195,9 @@ def test_a_gang_that_holds_a_place_is_moved_only_where_its_workload_is_known():
     objects = [node("a"), node("b"), member]
     snapshot = read([("cluster.yaml", item) for item in objects]).with_reservation(held)
     (movable,) = seen(member, job(), snapshot=snapshot)
-    assert (movable.name, movable.keeps) == ("team/Job/train", "")
+    assert (movable.name, movable.kept_because) == ("team/Job/train", "")
     (kept,) = seen(member, snapshot=snapshot)
-    assert "not among the objects" in kept.keeps
+    assert "not among the objects" in kept.kept_because
 
 
 def test_daemon_sets_and_pods_that_leave_are_not_looked_at():

@@ -54,7 +54,7 @@ def test_the_room_would_go_to_those_before_it_in_the_queue():
 
 def test_where_moves_do_not_help_the_first_the_next_has_its_turn():
     """The first waits for a rack of three nodes, of which two are in use; the next for one of the others."""
-    pods = [*halves(), *(lone(f"stays-{node}", node, keeps="stays") for node in "fg")]
+    pods = [*halves(), *(lone(f"stays-{node}", node, kept_because="stays") for node in "fg")]
     order = [waiting("wide", 3), waiting("big")]
     overdue = dict.fromkeys((group.name for group in order), HOUR)
     choice = queue_moves(occupied(RACKS + "    r3: e f g\n", *pods), order, overdue, pods)
@@ -65,7 +65,9 @@ def test_where_moves_do_not_help_the_first_the_next_has_its_turn():
 
 def test_who_may_not_be_moved_is_named():
     """The gang's message has the reason."""
-    choice = chosen([waiting("big")], ["team/Job/big"], halves(keeps="is protected by PodDisruptionBudget b"))
+    choice = chosen(
+        [waiting("big")], ["team/Job/big"], halves(kept_because="is protected by PodDisruptionBudget b")
+    )
     assert choice.group is None
     assert "team/Pod/x is protected by PodDisruptionBudget b" in choice.without["team/Job/big"]
 

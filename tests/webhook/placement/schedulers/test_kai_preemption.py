@@ -72,7 +72,7 @@ def test_it_is_let_in_and_told_for_what() -> None:
     assert decision.response.allowed
     assert decision.object is not None
     note = placement_annotation(decision.object["metadata"]["annotations"])
-    assert (note.decision, note.in_queue, note.evicts) == ("queued", False, True)
+    assert (note.decision, note.in_queue, note.waits_for_eviction) == ("queued", False, True)
     words = "team/Job/demo is admitted without a place, for KAI to evict gangs of lower priority: 2 pods"
     assert any(warning.startswith(words) for warning in decision.response.warnings)
 

@@ -36,7 +36,7 @@ from webhook.wire.request import from_object
 Json = dict[str, Any]
 
 SHIPPED = load_paths([str(shipped("policies"))])
-ENVIRONMENT = Environment().beside(SHIPPED)
+ENVIRONMENT = Environment().with_policy_parameters(SHIPPED)
 SNAPSHOT = racks(4, 6)
 IMAGES = ("a:1", "b:1", "c:1")
 

@@ -44,7 +44,7 @@ def pool() -> Iterator[Pool]:
 
 def environment(policies: PolicySet = POLICIES) -> Environment:
     """As the server has it: with parameters, and a clock."""
-    return replace(SOURCE.environment().beside(policies), now=NOW)
+    return replace(SOURCE.environment().with_policy_parameters(policies), now=NOW)
 
 
 def held(snapshot: Snapshot, decision: Decision) -> Snapshot:

@@ -111,7 +111,7 @@ def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[Bound
 class _Scene:
     """A Workload's assignment and its cluster.
 
-    `name`: the gang that should hold the place. `own`: the bound pods of the Workload. `stands`: their
+    `name`: the gang that should hold the place. `own`: the bound pods of the Workload. `bound_counts`: their
     number by PodSet and node. `kept`: by node, the number of seats that the gang holds.
     """
 
@@ -119,23 +119,23 @@ class _Scene:
     snapshot: Snapshot
     name: str
     own: tuple[BoundPod, ...]
-    stands: Seats
+    bound_counts: Seats
     kept: Counter[str]
 
     @staticmethod
     def of(snapshot: Snapshot, place: KueuePlace, name: str) -> _Scene:
-        own, stands, kept = tuple(pods_of(snapshot, place, name)), Seats(), Counter[str]()
+        own, bound_counts, kept = tuple(pods_of(snapshot, place, name)), Seats(), Counter[str]()
         left = Counter({part.name: sum(d.count for d in part.domains) for part in place.pod_sets})
         for pod in own:
             # A pod counts for the first PodSet with its requests that still lacks pods.
             alike = (p.name for p in place.pod_sets if left[p.name] and p.requests == pod.requests)
             if (part := next(alike, None)) is not None:
                 left[part] -= 1
-                stands[part, pod.node] += 1
+                bound_counts[part, pod.node] += 1
         if (held := snapshot.holding(name)) is not None:
             for seat in held.assignments:
                 kept[seat.node] += seat.count
-        return _Scene(place, snapshot, name, own, stands, kept)
+        return _Scene(place, snapshot, name, own, bound_counts, kept)
 
     @cached_property
     def remaining(self) -> Snapshot:
@@ -157,13 +157,13 @@ class _Scene:
             ended = part.ended
             for domain in part.domains:
                 inside = nodes.having(domain.labels)
-                standing = {node: self.stands[part.name, node] for node in inside}
-                over = min(ended, max(domain.count - sum(standing.values()), 0))
+                bound_here = {node: self.bound_counts[part.name, node] for node in inside}
+                over = min(ended, max(domain.count - sum(bound_here.values()), 0))
                 count, ended = domain.count - over, ended - over
                 if len(inside) == 1:
                     seats[part.name, inside[0]] += count
                     continue
-                for node, seated in self._filled(part, standing, count, seats):
+                for node, seated in self._filled(part, bound_here, count, seats):
                     seats[part.name, node] += seated
                     count -= seated
                 if count:
@@ -173,7 +173,7 @@ class _Scene:
         return +seats, tuple(lacking)  # `+`: without counts of zero
 
     def _filled(
-        self, part: AssignedPodSet, standing: Mapping[str, int], count: int, seats: Seats
+        self, part: AssignedPodSet, bound_here: Mapping[str, int], count: int, seats: Seats
     ) -> Iterator[tuple[str, int]]:
         """Yields nodes of one domain with a number of seats, `count` in total if there is room.
 
@@ -183,11 +183,11 @@ class _Scene:
         3. more room
         4. name
         """
-        room = {node: self._room(part.requests, node, seats) for node in standing}
+        room = {node: self._room(part.requests, node, seats) for node in bound_here}
         for node in sorted(
-            standing, key=lambda node: (-standing[node], -self.kept[node], -room[node], natural(node))
+            bound_here, key=lambda node: (-bound_here[node], -self.kept[node], -room[node], natural(node))
         ):
-            seated = min(count, max(standing[node], room[node]))
+            seated = min(count, max(bound_here[node], room[node]))
             count -= seated
             if seated:
                 yield node, seated
@@ -197,7 +197,7 @@ class _Scene:
         requests = {part.name: part.requests for part in self.place.pod_sets}
         result, lacking = Seats(), []
         for (part, node), count in wanted.items():
-            seated = min(count, max(self._room(requests[part], node, result), self.stands[part, node]))
+            seated = min(count, max(self._room(requests[part], node, result), self.bound_counts[part, node]))
             if seated:
                 result[part, node] = seated
             if seated < count:

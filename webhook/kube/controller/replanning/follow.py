@@ -105,8 +105,8 @@ def _domains(held: Reservation, paths: list[Domain]) -> tuple[Domain, ...]:
     """
     depth = max(map(len, held.domains))
     used = [own for own in held.domains if any(contains(own, path) for path in paths)]
-    beside = (path[:depth] for path in paths if not any(contains(own, path) for own in held.domains))
-    return tuple(dict.fromkeys((*used, *sorted(beside))))
+    outside = (path[:depth] for path in paths if not any(contains(own, path) for own in held.domains))
+    return tuple(dict.fromkeys((*used, *sorted(outside))))
 
 
 def _inside(snapshot: Snapshot, topology: Topology, domain: Domain) -> Collection[str]:

@@ -52,10 +52,10 @@ def _beside(remaining: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reser
     like = reservation_for(remaining, group, answer)
     if like is None:
         return answer
-    stands = seated(group, pods)
-    if not stands:
+    bound_counts = seated(group, pods)
+    if not bound_counts:
         return like
-    held = _around(remaining, group, like, stands)
+    held = _around(remaining, group, like, bound_counts)
     if held is None:
         return answer
     kept = [RecordedReservation(reservation, 0) for reservation in remaining.reservations]
@@ -68,27 +68,27 @@ def _beside(remaining: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reser
 
 
 def _around(
-    remaining: Snapshot, group: PodGroup, like: Reservation, stands: Counter[tuple[str, str]]
+    remaining: Snapshot, group: PodGroup, like: Reservation, bound_counts: Counter[tuple[str, str]]
 ) -> Reservation | None:
     """Returns a reservation of the bound pods' nodes, with seats beside them for the other pods; None if
     there is no room or a node does not exist.
     """
     topology = next(topology for topology in remaining.topologies if topology.name == like.topology)
-    if not all(node in remaining.nodes for _, node in stands):
+    if not all(node in remaining.nodes for _, node in bound_counts):
         return None
-    paths = [topology.path(node, remaining.nodes[node].labels) for _, node in stands]
-    standing = Counter(name for name, _ in stands.elements())
+    paths = [topology.path(node, remaining.nodes[node].labels) for _, node in bound_counts]
+    bound_by_pod_set = Counter(name for name, _ in bound_counts.elements())
     absent = tuple(
-        Assignment(pod_set.name, "", pod_set.count - standing[pod_set.name])
+        Assignment(pod_set.name, "", pod_set.count - bound_by_pod_set[pod_set.name])
         for pod_set in group.pod_sets
-        if pod_set.count > standing[pod_set.name]
+        if pod_set.count > bound_by_pod_set[pod_set.name]
     )
     # With absent pods, at least a domain that can be reserved whole: `replan` looks for room there first.
     reserved = topology.reservable_index + 1
     domain = common_domain(paths)[:reserved] if absent else common_domain(paths)
     level = topology.levels[len(domain) - 1] if domain else ""
     whole = (domain,) if len(domain) >= reserved else tuple(dict.fromkeys(p[:reserved] for p in paths))
-    seats = tuple(Assignment(name, node, count) for (name, node), count in stands.items())
+    seats = tuple(Assignment(name, node, count) for (name, node), count in bound_counts.items())
     held = replace(
         like,
         fingerprint=fingerprint(group),

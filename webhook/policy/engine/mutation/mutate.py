@@ -191,7 +191,7 @@ class MutatingPass:
             paths = dict.fromkeys(str(step["path"]) for row in self.effects[effects:] for step in row.patch)
             return failed[0] if failed else f"would have changed {listed([*paths], MOST_TOLD)}"
 
-        if self.policy_pass.exemptions.take_back(policy.name, outcome):
+        if self.policy_pass.exemptions.record_use(policy.name, outcome):
             self.obj = obj
             del self.effects[effects:], self.failures[failures:]
 
