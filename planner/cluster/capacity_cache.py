@@ -99,7 +99,7 @@ class CapacityPool:
                 )
             return capacity
 
-    def deeper(self, host: DomainCapacity) -> DomainCapacity:
+    def one_level_deeper(self, host: DomainCapacity) -> DomainCapacity:
         """Returns the same host capacity one level deeper, for a tree in which a level is added above it."""
         key = ("deeper", host)
         with self.lock:
@@ -138,7 +138,7 @@ class CapacityIndex:
             self._roots[tree.lasting] = (tree.root, capacity, frozenset())
             return capacity
 
-    def after(self, changed_nodes: Set[str]) -> CapacityIndex:
+    def with_changed_nodes(self, changed_nodes: Set[str]) -> CapacityIndex:
         """Returns the index after these nodes were changed, added or removed."""
         with self._pool.lock:
             roots = {

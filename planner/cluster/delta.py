@@ -79,7 +79,7 @@ def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
     return difference if difference.changes <= MANY else None
 
 
-def after(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
+def apply_delta(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
     """Returns the snapshot after the difference; `former` itself if nothing differs."""
     if difference == SnapshotDelta(former.revision):
         return former

@@ -36,7 +36,7 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
     }
     changed_nodes |= _with_other_devices(snapshot, hardware.claims)
     _hand_over(base, changed)
-    changed.index.empty = base.empty.after(changed_nodes)
+    changed.index.empty = base.empty.with_changed_nodes(changed_nodes)
     return snapshot.evolve(base=changed, changed_nodes=changed_nodes)
 
 

@@ -151,7 +151,7 @@ class Infrastructure:
             (name, branch.path)
             for name, tree in self.trees.items()
             if node in tree.places
-            for branch in tree.way(node)
+            for branch in tree.branches_to(node)
             if branch.has_name and branch.path
         ]
 
@@ -169,7 +169,9 @@ class Infrastructure:
         wide_trees: dict[str, TopologyTree] = {}
         for topology in self.topologies:
             tree = self.trees[topology.name]
-            outside = (bare(node) for node in self.nodes.values() if node.name not in tree.places)
+            outside = (
+                without_level_labels(node) for node in self.nodes.values() if node.name not in tree.places
+            )
             wide_trees[topology.name] = grow(topology, (*tree.nodes, *outside), self.nodes)
         return wide_trees
 
@@ -266,7 +268,7 @@ class Infrastructure:
         if not self._hand_over_trees(changed, old, new):
             return changed
         self._hand_over(changed, old, new)
-        changed.index.empty = self.empty.after({name})
+        changed.index.empty = self.empty.with_changed_nodes({name})
         return changed
 
     def _hand_over_trees(self, changed: Infrastructure, old: Node | None, new: Node | None) -> bool:
@@ -325,11 +327,11 @@ def _trees_after(
 ) -> dict[str, TopologyTree] | None:
     """Returns the trees after a node has changed, None if they must be rebuilt from all nodes."""
     if old and new and old.labels == new.labels:
-        return {name: tree.over(changed.nodes) for name, tree in trees.items()}
+        return {name: tree.with_records(changed.nodes) for name, tree in trees.items()}
     topologies = topologies_of(new, changed.topologies) if new else []
     trees_by_name: dict[str, TopologyTree] = {}
     for topology in changed.topologies:
-        node = new if topology in topologies else bare(new) if new and wide else None
+        node = new if topology in topologies else without_level_labels(new) if new and wide else None
         tree = _with(trees[topology.name], changed.nodes, old.name if old else "", node)
         if tree is None:
             return None
@@ -343,7 +345,7 @@ def _with(
     """Returns the tree with `node` instead of the node `name`, None if it must be rebuilt from scratch."""
     is_in_tree = name in tree.places
     if not is_in_tree and node is None:
-        return tree.over(cluster)
+        return tree.with_records(cluster)
     if tree.clashing:  # two nodes have the same hostname label
         return None
     if is_in_tree and node and tree.place_of(node) == tree.places[name]:
@@ -362,7 +364,7 @@ def _tolerating(node: Node) -> bool:
     return not node.labels.keys().isdisjoint(TOLERATING)
 
 
-def bare(node: Node) -> Node:
+def without_level_labels(node: Node) -> Node:
     """Returns the node as a host without level labels."""
     return replace(node, labels={HOSTNAME: node.labels.get(HOSTNAME) or node.name})
 

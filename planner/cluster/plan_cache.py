@@ -94,7 +94,7 @@ class _Lanes:
         return self._own.number
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
+    def own_lane(self) -> Iterator[None]:
         with self._lock:
             number = next(number for number in count() if number not in self._taken)
             self._taken.add(number)
@@ -107,7 +107,7 @@ class _Lanes:
                 self._taken.remove(number)
 
     @contextmanager
-    def still(self) -> Iterator[None]:
+    def without_lane_changes(self) -> Iterator[None]:
         with self._lock:
             yield
 
@@ -115,14 +115,14 @@ class _Lanes:
 _lanes = _Lanes()
 
 
-def apart() -> AbstractContextManager[None]:
+def own_lane() -> AbstractContextManager[None]:
     """Gives this thread a lane of its own within the context.
 
     Within it, the thread waits for no search of another thread, and no thread waits for it, however long it
     searches. It gets the first free lane: if only one thread decides at a time, it therefore finds the
     results of all earlier decisions.
     """
-    return _lanes.apart()
+    return _lanes.own_lane()
 
 
 def in_own_lane() -> AbstractContextManager[None]:
@@ -131,14 +131,14 @@ def in_own_lane() -> AbstractContextManager[None]:
     If the thread that forked has its own lane, the process keeps that one. The locks of the other lanes may
     stay locked forever, by threads that the new process does not have.
     """
-    return nullcontext() if _lanes.current != COMMON else _lanes.apart()
+    return nullcontext() if _lanes.current != COMMON else _lanes.own_lane()
 
 
-def still() -> AbstractContextManager[None]:
+def without_lane_changes() -> AbstractContextManager[None]:
     """Prevents all threads from taking or leaving a lane within the context, so that a fork sees no
     half-taken lane.
     """
-    return _lanes.still()
+    return _lanes.without_lane_changes()
 
 
 @dataclass(slots=True)

@@ -334,7 +334,7 @@ class Snapshot:
         """Returns the snapshot after a node change. Gangs that hold the node's domain also hold the node."""
         if base.index.trees is None:  # the trees are rebuilt from all nodes, so no computed value is kept
             return Snapshot(base, self.bound, self.reservations, self.revision)
-        holds = self.holds.over(node, base.domains_of(node))
+        holds = self.holds.with_node_domains(node, base.domains_of(node))
         return self.evolve(base=base, holds=holds, changed_nodes={node})
 
     @property
@@ -368,5 +368,5 @@ class Snapshot:
             self.revision if revision is None else revision,
         )
         snapshot.index.holds = self.holds if holds is None else holds
-        snapshot.index.capacity = self._capacity.after(changed_nodes)
+        snapshot.index.capacity = self._capacity.with_changed_nodes(changed_nodes)
         return snapshot

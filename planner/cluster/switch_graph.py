@@ -64,7 +64,7 @@ class LeafSpine:
     cabled: bool
     gpus: Mapping[str, int]
 
-    def faster(self, gbps: float) -> LeafSpine:
+    def with_min_speed(self, gbps: float) -> LeafSpine:
         """Returns the fabric without links below `gbps`, and without leaves and nodes that then have no link.
 
         Links of unknown speed stay. The result depends only on how many of the known speeds are below
@@ -142,7 +142,7 @@ class LeafSpine:
     def _reach(self) -> dict[frozenset[Switch], dict[Switch, int]]:
         return {}
 
-    def inside(self, name: str) -> tuple[Leaf, ...]:
+    def leaves_in(self, name: str) -> tuple[Leaf, ...]:
         """Returns the leaves in a domain or below a spine of this name; empty for an unknown name."""
         leaves = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
         if leaves or name not in self.graph:

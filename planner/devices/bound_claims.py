@@ -17,7 +17,7 @@ from planner.model.pod import BoundPod, ClaimUse
 from planner.model.resources import GPU, Resources
 
 
-def counted(devices: Devices, pods: Iterable[BoundPod]) -> list[BoundPod]:
+def with_claimed_devices(devices: Devices, pods: Iterable[BoundPod]) -> list[BoundPod]:
     """Returns one node's pods with their claimed devices as requests; a shared claim counts once."""
     taken: dict[str, Counter[str]] = {}
     pod_list = list(pods)

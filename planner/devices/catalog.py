@@ -177,7 +177,7 @@ class Devices:
             if any(meets_selector(engine, text, device) is None for device in candidates)
         ]
 
-    def among(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
+    def requirement_for(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
         """Returns a node requirement for the `chosen` kinds of nodes, or None if it is not needed.
 
         It is needed if nodes of another kind also have `count` devices in `pools`: by amounts alone, the pod

@@ -63,7 +63,7 @@ class NodeDevices:
     _available: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
-    def all(self) -> int:
+    def all_devices(self) -> int:
         """The mask of all devices."""
         return (1 << len(self.devices)) - 1
 
@@ -121,7 +121,7 @@ class NodeDevices:
         """Returns the number of devices in each pool that are `busy` or for which a counter no longer
         suffices.
         """
-        shut = self.all & ~self.available(busy)
+        shut = self.all_devices & ~self.available(busy)
         return pools_of(self.devices[place].device for place in bits(shut)) if shut else {}
 
 

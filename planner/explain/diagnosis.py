@@ -22,7 +22,7 @@ from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
 from planner.node import nvlink
 from planner.node.eligibility import affinity_allows
-from planner.node.gpu_sharing import never, share_in
+from planner.node.gpu_sharing import share_in, why_share_never_fits
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.search.level_search import LevelSearch
@@ -233,7 +233,7 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
             h for h in usable(spaces, kind) if not short_of(h.free or {}, kind, h.gpus, h.available_devices)
         )
         zones = [host.numa_state for host in roomy if host.numa_state]
-        return _UnfitPod("NoNUMAFit", nodes, numa_messages.never(kind, zones))
+        return _UnfitPod("NoNUMAFit", nodes, numa_messages.why_never_aligned(kind, zones))
     if any(cause.startswith((nvlink.SMALL, nvlink.UNALIGNED)) for cause in causes):
         return _UnfitPod(
             "TooLargeForLevel", nodes, messages.most_inside(_max_gpus_inside(spaces, kind, causes))
@@ -243,7 +243,11 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
     if any(cause.startswith(f"{LACKS}{CLAIMS}") for cause in causes):
         return _UnfitPod("PodFitsNoNode", nodes)
     share = share_in(kind.shape.requests)
-    if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(spaces, kind)])):
+    if share and (
+        why := why_share_never_fits(
+            share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(spaces, kind)]
+        )
+    ):
         return _UnfitPod("PodFitsNoNode", nodes, messages.fits_no_gpu(share.words(), why))
     return _UnfitPod("PodFitsNoNode", nodes, _absent_device(counts, _devices(spaces)))
 

@@ -73,7 +73,7 @@ def nearest(text: str, texts: Iterable[str]) -> list[str]:
     return sorted((candidate for candidate in near if candidate != text), key=unlikeness)
 
 
-def alike(text: str, other: str, ratio: float) -> bool:
+def is_similar(text: str, other: str, ratio: float) -> bool:
     """Returns whether one text contains the other or is spelled almost like it."""
     return text in other or other in text or SequenceMatcher(None, text, other).ratio() >= ratio
 
@@ -82,7 +82,7 @@ def similar_key(base: Infrastructure, key: str) -> str:
     """Returns the node label key that is spelled almost like this key; "" if no node has such a label."""
     nodes = islice(base.nodes.values(), _MAX_NODES_SEARCHED)
     near = nearest(key, {name for node in nodes for name in node.labels})[:1]
-    return near[0] if near and alike(key, near[0], _ALIKE) else ""
+    return near[0] if near and is_similar(key, near[0], _ALIKE) else ""
 
 
 def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ def cause(zones: NumaState, kind: PodClass) -> str:
     return f"{NUMA}: no zone for {amount} {name} under {zones.policy}"
 
 
-def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
+def why_never_aligned(kind: PodClass, hosts: Sequence[NumaState]) -> str:
     """Returns the sentence about a pod that no kubelet would admit, although some nodes have enough in total.
 
     `hosts`: the NUMA states of those nodes. The numbers are those of the node that comes closest.

@@ -136,7 +136,7 @@ class _Tally:
         causes: Counter[str] = Counter()
         partly: list[_PartlyHeld] = []
         shortages: dict[str, Shortage] = {}
-        inside = match.inside(len(content.children))
+        inside = match.of_children(len(content.children))
         for place, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
             counts = self.of(child, child_match)
             causes.update(counts.causes)
@@ -311,7 +311,9 @@ def _hosts(content: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainC
     def walk(content: DomainCapacity, match: EligibilityMap) -> None:
         if (content, match) not in seen:
             seen[content, match] = None
-            for child, child_match in zip(content.children, match.inside(len(content.children)), strict=True):
+            for child, child_match in zip(
+                content.children, match.of_children(len(content.children)), strict=True
+            ):
                 walk(child, child_match)
 
     walk(content, match)

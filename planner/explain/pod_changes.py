@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.trees.tree import TopologyTree
-from planner.explain.label_values import alike, nearest, similar_key, values_of
+from planner.explain.label_values import is_similar, nearest, similar_key, values_of
 from planner.explain.obstacles import largest
 from planner.model.deadline import poll
 from planner.model.labels import Requirement, Taint, Toleration
@@ -196,7 +196,7 @@ def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change
         candidates = [
             name
             for name in offered - taken
-            if name.partition("/")[0] == vendor and alike(asked, name, _ALIKE_NAMES)
+            if name.partition("/")[0] == vendor and is_similar(asked, name, _ALIKE_NAMES)
         ]
         for near in nearest(asked, candidates)[:_MAX_VALUES]:
 

@@ -175,7 +175,7 @@ def _key(pod_set: ResolvedPodSet) -> Hashable:
 def _hosts(content: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
     if content.free is not None:
         yield content, match
-    for child, child_match in zip(content.children, match.inside(len(content.children)), strict=True):
+    for child, child_match in zip(content.children, match.of_children(len(content.children)), strict=True):
         yield from _hosts(child, child_match)
 
 

@@ -147,11 +147,11 @@ def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProbl
     fabrics = [by_topology[t.name] for t in allowed if t.name in by_topology]
     if not domain:
         return fabrics, problem
-    having = [fabric for fabric in fabrics if fabric.inside(domain)]
+    having = [fabric for fabric in fabrics if fabric.leaves_in(domain)]
     if having:
         return having, problem
     # The topology that has the domain, although the request may not use that topology.
-    topology_name = next((name for name, fabric in by_topology.items() if fabric.inside(domain)), "")
+    topology_name = next((name for name, fabric in by_topology.items() if fabric.leaves_in(domain)), "")
     if topology_name and (levels_asked(problem.gang) or topologies_asked(problem.gang)):
         raise Refusal(
             "MultipleTopologies",
@@ -176,7 +176,7 @@ def _fast_enough(
         problem = problem.noting(
             f"the least bandwidth was not checked: the Topology {', '.join(unknown)} lists no links"
         )
-    fast = (fabric.faster(wanted) if fabric.cabled else fabric for fabric in fabrics)
+    fast = (fabric.with_min_speed(wanted) if fabric.cabled else fabric for fabric in fabrics)
     return [fabric for fabric in fast if fabric.leaves], problem
 
 
@@ -205,7 +205,7 @@ class _Fabric:
             self._problem.snapshot, base.trees[fabric.topology.name], occupied=problem.occupied
         )
         domain = self._gang.fabric.domain
-        inside = {leaf.path for leaf in fabric.inside(domain)} if domain else set()
+        inside = {leaf.path for leaf in fabric.leaves_in(domain)} if domain else set()
         rooms = Rooms(space, self._gang, self._settings)
         leaf_rooms = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in fabric.leaves)
         self._rooms = [room for room in leaf_rooms if room.nodes]

@@ -32,7 +32,7 @@ from planner.manifests.node import node_from
 from planner.manifests.numa import numa_from
 from planner.manifests.pods.bound_pod import pod_from
 from planner.manifests.reservation import reservation_from
-from planner.manifests.schedulers.systems import SchedulerSigns, is_sign, witnesses
+from planner.manifests.schedulers.systems import SchedulerSigns, is_sign, scheduler_pods
 from planner.manifests.settings import (
     SCHEDULER_CONFIGS,
     bounds_from,
@@ -129,7 +129,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         priorities=PriorityClasses(result.priorities),
         volumes=Volumes.of(result.storage),
         growth=result.growth,
-        schedulers=result.signs.seen(witnesses(result.pods.values()), result.topologies),
+        schedulers=result.signs.seen(scheduler_pods(result.pods.values()), result.topologies),
     )
 
 

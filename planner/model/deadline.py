@@ -27,12 +27,12 @@ class DeadlinePassed(BaseException):
         super().__init__(part)
 
 
-def never() -> bool:
+def no_deadline() -> bool:
     """The deadline check of a decision without a deadline; always returns False."""
     return False
 
 
-_late: ContextVar[Callable[[], bool]] = ContextVar("late", default=never)
+_late: ContextVar[Callable[[], bool]] = ContextVar("late", default=no_deadline)
 
 
 @contextmanager

@@ -222,7 +222,9 @@ Spaces = Mapping[str, Mapping[str, str]]
 """The labels of each known namespace, by the namespace's name."""
 
 
-def means(term: PodTerm, pod_space: str, space: str, labels: Mapping[str, str], spaces: Spaces) -> bool:
+def term_matches(
+    term: PodTerm, pod_space: str, space: str, labels: Mapping[str, str], spaces: Spaces
+) -> bool:
     """Reports whether a term of a pod in namespace `pod_space` matches a pod in `space` with these labels."""
     if space not in (term.spaces or (() if term.every else (pod_space,))):
         if not term.every:

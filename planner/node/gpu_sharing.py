@@ -145,7 +145,7 @@ class SharedGpus:
         return low
 
 
-def never(share: Share, hosts: Sequence[tuple[SharedGpus | None, int]]) -> str:
+def why_share_never_fits(share: Share, hosts: Sequence[tuple[SharedGpus | None, int]]) -> str:
     """Returns why the share fits on none of these empty nodes, "" if it fits on one.
 
     `hosts`: for each node, its `SharedGpus` (None if its GPUs cannot be shared) and its number of GPUs.
@@ -196,7 +196,7 @@ def shares_gpus(taken: Resources) -> bool:
     return any(name.startswith(SHARE_PREFIX) for name in taken)
 
 
-def settled(
+def shares_as_gpus(
     taken: Resources, pods: Iterable[BoundPod], gpus: SharedGpus | None
 ) -> tuple[dict[str, int], SharedGpus | None]:
     """Returns the amounts taken on a node, with shares replaced by the whole GPUs that they need; and the

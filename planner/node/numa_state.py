@@ -17,7 +17,7 @@ from planner.model.names import namespace_of
 from planner.model.pod import Alignment, BoundPod, PodShape, assumed
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
-from planner.node.topology_manager import NumaNode, draw, take
+from planner.node.topology_manager import NumaNode, allocate, draw
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -47,7 +47,7 @@ class NumaState:
         if not requests:
             return self
         free = [dict(zone) for zone in self.free]
-        if take(self.policy, [dict(zone) for zone in self.allocatable], free, requests) is not None:
+        if allocate(self.policy, [dict(zone) for zone in self.allocatable], free, requests) is not None:
             return None
         return self._left(free)
 

@@ -108,10 +108,10 @@ def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, occupied: bool
         return None
     allocatable = [zone.allocatable for zone in node.zones]
     free = [dict(zone.available if occupied else zone.allocatable) for zone in node.zones]
-    return take(node.policy, allocatable, free, requests)
+    return allocate(node.policy, allocatable, free, requests)
 
 
-def take(
+def allocate(
     policy: str,
     allocatable: Sequence[Resources],
     free: list[dict[str, int]],

@@ -75,12 +75,12 @@ class Details:
     ways_ever: tuple[Alternative, ...]
 
     @property
-    def now(self) -> tuple[str, ...]:
+    def admitted_now(self) -> tuple[str, ...]:
         """The nearest requests that are admitted now, as text."""
         return tuple(way.words for way in self.ways_now)
 
     @property
-    def ever(self) -> tuple[str, ...]:
+    def admitted_if_empty(self) -> tuple[str, ...]:
         """The nearest requests that are admitted in the empty cluster, as text."""
         return tuple(way.words for way in self.ways_ever)
 
@@ -96,7 +96,7 @@ class Details:
                 "excluded": self.excluded,
                 "excludedWhenEmpty": self.excluded_ever,
             },
-            "nearest": {"now": list(self.now), "ever": list(self.ever)},
+            "nearest": {"now": list(self.admitted_now), "ever": list(self.admitted_if_empty)},
         }
 
 

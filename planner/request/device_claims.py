@@ -286,7 +286,7 @@ class _ClaimReader:
         name = next(iter(pools)) if len(pools) == 1 else CLAIMED_MIG
         amounts = Counter({name: count})
         self._amounts.update(amounts if name == CLAIMED_MIG else pool_amounts(amounts))
-        if need := self._devices.among(sufficient_kinds, pools, count):
+        if need := self._devices.requirement_for(sufficient_kinds, pools, count):
             self.needs.append(need)
 
     def _count_refusal(self, request: ClaimRequest, source: str, max_count: int) -> Refusal:

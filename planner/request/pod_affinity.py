@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.usage.occupancy import belongs
+from planner.cluster.usage.occupancy import belongs_to_gang
 from planner.model.host_ports import port_of
 from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.names import namespace_of
-from planner.model.pod import PodTerm, Spaces, means
+from planner.model.pod import PodTerm, Spaces, term_matches
 from planner.model.podgroup import Assignment, PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup
@@ -86,7 +86,7 @@ def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
 def _neighbours(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]:
     own_id = reservation_id(gang)
     for pod in snapshot.bound:
-        if not belongs(pod, gang, own_id):
+        if not belongs_to_gang(pod, gang, own_id):
             yield Neighbour(namespace_of(pod.name), pod.labels, pod.node, pod.terms, bound=True)
     for reservation in snapshot.reservations:
         traits = dict(reservation.traits)
@@ -118,7 +118,7 @@ def _neighbours_with_terms(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]
     own_id = reservation_id(gang)
     for pods in snapshot.bound.with_anti_affinity.values():
         for pod in pods:
-            if not belongs(pod, gang, own_id):
+            if not belongs_to_gang(pod, gang, own_id):
                 yield Neighbour(namespace_of(pod.name), pod.labels, pod.node, pod.terms, bound=True)
     for holder, reservation in snapshot.holds.with_anti_affinity.items():
         traits = dict(reservation.traits)
@@ -156,13 +156,15 @@ def _between_own_pod_sets(
     exclusions: dict[str, list[NodeExclusion]] = {pod_set.name: [] for pod_set in sets}
     for pod_set in sets:
         for term in pod_set.shape.terms:
-            meant = [peer.name for peer in sets if means(term, space, space, peer.shape.labels, spaces)]
+            meant = [
+                peer.name for peer in sets if term_matches(term, space, space, peer.shape.labels, spaces)
+            ]
             if not term.attracts:
                 for name in meant:
                     anti_affinity[pod_set.name].add((term.key, name))
                     anti_affinity[name].add((term.key, pod_set.name))
             elif meant and not any(
-                n.bound and means(term, space, n.space, n.labels, spaces) for n in neighbours
+                n.bound and term_matches(term, space, n.space, n.labels, spaces) for n in neighbours
             ):
                 inner_terms.add((pod_set.name, term))
                 names = tuple(sorted({pod_set.name, *meant}))
@@ -193,7 +195,7 @@ def _exclusions(
     value = _values(snapshot)
     for neighbour in neighbours:
         for term in pod_set.shape.terms:
-            if (term.attracts and not neighbour.bound) or not means(
+            if (term.attracts and not neighbour.bound) or not term_matches(
                 term, space, neighbour.space, neighbour.labels, spaces
             ):
                 continue
@@ -201,7 +203,7 @@ def _exclusions(
             if domains is not None:
                 domains |= value(neighbour.node, term.key)
         for term in neighbour.terms:
-            if means(term, neighbour.space, space, labels, spaces):
+            if term_matches(term, neighbour.space, space, labels, spaces):
                 away.setdefault(_cause(term), set()).update(value(neighbour.node, term.key))
     for (key, cause), values in sorted(away.items()):
         if values:

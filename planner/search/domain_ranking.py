@@ -18,7 +18,7 @@ from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass, separated
 from planner.model.topology import ROOT
 from planner.search.domain_caps import CountCap
-from planner.search.eligibility_map import EligibilityMap, inside
+from planner.search.eligibility_map import EligibilityMap, matched_children
 from planner.search.packing.domain_packing import DomainPacking
 
 ChildPath = tuple[int, ...]
@@ -200,7 +200,7 @@ def _different(
     """Yields the children or chunks with their indexes and maps; only the first of several equal ones, since
     the others cannot be better."""
     seen: set[tuple[DomainCapacity, EligibilityMap]] = set()
-    for place, child, child_match in inside(capacity, match):
+    for place, child, child_match in matched_children(capacity, match):
         if (child, child_match) not in seen:
             seen.add((child, child_match))
             yield place, child, child_match

@@ -48,7 +48,7 @@ class EligibilityMap:
     """Caps on the pods of the domain, which also hold for every domain inside it."""
     _capped: dict[tuple[CountCap, ...], EligibilityMap] = field(default_factory=dict, repr=False)
 
-    def inside(self, count: int) -> Sequence[EligibilityMap]:
+    def of_children(self, count: int) -> Sequence[EligibilityMap]:
         """Returns the maps of a domain's `count` children."""
         if not self.children:
             return (self,) * count
@@ -80,7 +80,7 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
 
     def within(match: EligibilityMap, branch: Subtree) -> EligibilityMap:
         if finest > branch.level and branch.children:
-            former = match.inside(len(branch.children))
+            former = match.of_children(len(branch.children))
             children = tuple(map(within, former, branch.children))
             if any(map(operator.is_not, children, former)):
                 match = joined(children)
@@ -91,7 +91,7 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
     return within(match, branch) if caps else match
 
 
-def inside(
+def matched_children(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
     """Yields the children of a domain: index, capacity and map. If the domain has chunks, yields these
@@ -126,7 +126,7 @@ def match_of(
     matching = cache.entry(
         ELIGIBILITY, (tree.lasting, label_keys), lambda: _Matching(pod_classes, divided=divided)
     )
-    return cache.exclusively(lambda: matching.whole(tree))
+    return cache.exclusively(lambda: matching.of_tree(tree))
 
 
 def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
@@ -167,7 +167,7 @@ class _Matching:
         self._maps: dict[object, EligibilityMap] = {}
         self._map_of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
 
-    def whole(self, tree: TopologyTree) -> EligibilityMap:
+    def of_tree(self, tree: TopologyTree) -> EligibilityMap:
         """Returns the map of a whole tree.
 
         If the constraints are on node names alone, only the domains with a named node are evaluated; all
@@ -178,7 +178,9 @@ class _Matching:
             return match
         if self._node_names is None or self._keys != [NODE_NAME_FIELD] or not tree.leads:
             return self._match(tree, tree.root, None)
-        reached = {branch for name in self._node_names if name in tree.places for branch in tree.way(name)}
+        reached = {
+            branch for name in self._node_names if name in tree.places for branch in tree.branches_to(name)
+        }
         return self._match(tree, tree.root, reached)
 
     def _match(self, tree: TopologyTree, branch: Subtree, reached: Set[Subtree] | None) -> EligibilityMap:

@@ -261,7 +261,7 @@ def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> Eligibi
     """Returns the eligibility map of the domain at this path; `match`: that of the root."""
     branch = space.tree.root
     for place in path:
-        match, branch = match.inside(len(branch.children))[place], branch.children[place]
+        match, branch = match.of_children(len(branch.children))[place], branch.children[place]
     return match
 
 

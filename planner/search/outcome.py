@@ -59,7 +59,7 @@ def domain_of(result: SearchResult) -> Domain:
     """Returns the finest domain that contains a whole placement."""
     assert result.placement is not None, "only a result with a placement has a domain"
     pods_by_node = result.placement.pods_by_node  # in the order of the nodes
-    return result.tree.root.around(pods_by_node[0][0], pods_by_node[-1][0]).path
+    return result.tree.root.domain_with_hosts(pods_by_node[0][0], pods_by_node[-1][0]).path
 
 
 def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Assignment, ...]:

@@ -49,7 +49,7 @@ class PlannedStrategy:
     def __init__(self, floor: Hall, mode: ReserveMode, hold_from: int) -> None:
         self.name = f"bayplan, {mode}{'s' * (mode == 'domain')}"
         self._mode, self._hold_from = mode, hold_from
-        self._snapshot = hall(floor)
+        self._snapshot = hall_snapshot(floor)
         self._pristine_held: dict[int, list[int]] = {}
 
     def place(self, job: Job, floor: Hall) -> Taken:
@@ -80,7 +80,7 @@ class PlannedStrategy:
         self._snapshot = self._snapshot.without(name_of(job))
         self._pristine_held.pop(job.number, None)
 
-    def held(self, floor: Hall) -> int:
+    def held_gpus(self, floor: Hall) -> int:
         return sum(floor.free[node] for nodes in self._pristine_held.values() for node in nodes)
 
 
@@ -165,7 +165,7 @@ def gang_of(job: Job, floor: Hall, reserve: ReserveMode) -> PodGroup:
     return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)
 
 
-def hall(floor: Hall) -> Snapshot:
+def hall_snapshot(floor: Hall) -> Snapshot:
     """Returns the empty hall as a snapshot, with racks r0, r1, … and nodes n0, n1, …"""
     nodes = (
         Node(

@@ -107,7 +107,7 @@ class _Simulation:
     def _advance(self, time: float) -> None:
         """Records that the current state lasted until `time`, and advances the clock to it."""
         floor, before = self.floor, len(self.recorder.samples)
-        held = floor.busy - self.running_gpus + self.strategy.held(floor)
+        held = floor.busy - self.running_gpus + self.strategy.held_gpus(floor)
         self.recorder.advance(time, state_of(floor, self.running_gpus, held, len(self.waiting)))
         if len(self.recorder.samples) > before:
             self.progress(time / self.end)

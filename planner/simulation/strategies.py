@@ -42,7 +42,7 @@ class FirstFit:
     def release(self, job: Job) -> None:
         """Does nothing: the strategy keeps no state."""
 
-    def held(self, floor: Hall) -> int:
+    def held_gpus(self, floor: Hall) -> int:
         return 0
 
 
@@ -86,7 +86,7 @@ class BestFit:
     def release(self, job: Job) -> None:
         """Does nothing: the strategy keeps no state."""
 
-    def held(self, floor: Hall) -> int:
+    def held_gpus(self, floor: Hall) -> int:
         return 0
 
 
@@ -123,7 +123,7 @@ class PodByPod:
     def release(self, job: Job) -> None:
         self._waiting.pop(job.number, None)
 
-    def held(self, floor: Hall) -> int:
+    def held_gpus(self, floor: Hall) -> int:
         return 0
 
 

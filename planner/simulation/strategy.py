@@ -47,7 +47,7 @@ class Strategy(Protocol):
         """Called after the job has ended, or has released its part."""
         ...
 
-    def held(self, floor: Hall) -> int:
+    def held_gpus(self, floor: Hall) -> int:
         """Returns the number of GPUs that are free but held, so that no other gang may use them."""
         ...
 

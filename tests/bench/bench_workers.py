@@ -159,11 +159,11 @@ def memory() -> None:
 
     def decide(snapshot: Snapshot) -> None:
         for _ in range(2):
-            with plan_cache.apart():
+            with plan_cache.own_lane():
                 pool.decide(request_of(pod()), policies, snapshot, "mutate", around)
 
     names, first = list(pods), picture.snapshot()
-    with plan_cache.apart():
+    with plan_cache.own_lane():
         decide_here(request_of(pod()), policies, first, "mutate", around)
     gc.collect()
     gc.freeze()

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from planner.model.deadline import never
+from planner.model.deadline import no_deadline
 from webhook.admission.configuration.parameters import MOST_TOLD, Parameters, read_parameters
 from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.admission.modes import ModeInForce, mode_in_force
@@ -96,7 +96,7 @@ class Environment:
     configured: Json | None = None
     parameters: Parameters | None = None
     rivals: int = 0
-    late: Callable[[], bool] = never
+    late: Callable[[], bool] = no_deadline
     now: float = math.inf
 
     @classmethod

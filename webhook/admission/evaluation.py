@@ -39,7 +39,7 @@ from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
 from webhook.workloads.read_templates import ReadTemplates
-from webhook.workloads.shared_gangs.merge import whole
+from webhook.workloads.shared_gangs.merge import with_whole_gang
 from webhook.workloads.stored import controller_row
 from webhook.workloads.templates import pod_specs
 
@@ -135,7 +135,7 @@ class Evaluation:
         gang_members = self._context.environment.sharing.get(workload.name, ())
         if workload.share is None or not workload.gangs or not gang_members:
             return workload
-        return whole(workload, gang_members)
+        return with_whole_gang(workload, gang_members)
 
     def make_plan(self, obj: Json) -> WorkloadPlan | None:
         """Returns the plan of the object's gangs; None if nothing is to be planned. Raises `InputError`.

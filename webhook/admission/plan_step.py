@@ -18,7 +18,7 @@ from planner.model.errors import InputError
 from planner.model.podgroup import PodGroup
 from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.context import RequestContext
-from webhook.admission.updates.unchanged import begins
+from webhook.admission.updates.unchanged import starts_pods
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import shared_gang_changed
 from webhook.placement.hold import has_bound_pod
@@ -130,7 +130,7 @@ class PlanStep:
             before = self._read(old) if old is not None else workload
         except InputError:  # it was stored before Bayplan was installed
             return workload.template_immutable
-        if begins(before, workload):
+        if starts_pods(before, workload):
             return False
         return workload.template_immutable or before.gangs == workload.gangs
 

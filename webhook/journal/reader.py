@@ -41,7 +41,7 @@ class JournalReader:
         """
         return self._once(heapq.merge(*map(self._of_file, self._files()), key=lambda entry: entry.time))
 
-    def again(self) -> JournalReader | None:
+    def reopened(self) -> JournalReader | None:
         """Returns another reader of the same files; None if one is a pipe, which can be read only once."""
         return JournalReader(self.paths) if all(file.is_file() for file in self._files()) else None
 

@@ -67,7 +67,7 @@ class Replay:
     def answer(self, entry: JournalEntry) -> Answered | None:
         """Replays an entry, and returns the new answer; None for a call that only claims or releases."""
         self._since.update((held.id, entry.begun(held)) for held in entry.came if held.id not in self._since)
-        self.until(entry.time, entry.gone)
+        self.release_until(entry.time, entry.gone)
         request = self._in_its_namespace(entry)
         if request.sub_resource:
             return None
@@ -83,7 +83,7 @@ class Replay:
             self._carried_out(decision, entry)
         return answered(decision, request.kind.kind)
 
-    def until(self, moment: float, gone: Collection[str] = ()) -> None:
+    def release_until(self, moment: float, gone: Collection[str] = ()) -> None:
         """Releases the reservations that end by `moment`, each at its end, and at `moment` those with ids in
         `gone`. After each release, admits waiting gangs that fit.
         """

@@ -15,7 +15,7 @@ from prometheus_client import Histogram
 from planner.cluster.snapshot import Snapshot
 from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import Reservation
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, everywhere
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, same_in_all_namespaces
 from webhook.admission.environment import NAMESPACE, Access, Environment
 from webhook.kube.api.access_reviews import asking
 from webhook.kube.api.client import ACCOUNT, Api, connect
@@ -160,7 +160,7 @@ class ClusterRuntime:
             waiting=self.waiting_gangs,
             skips=self.queue.skips,
             fenced=self.taints,
-            settings=everywhere(self.settings),
+            settings=same_in_all_namespaces(self.settings),
         )
 
     def observed(self, namespaces: Iterable[str]) -> frozenset[str]:

@@ -18,7 +18,7 @@ from planner.model.reservation import Reservation
 from planner.model.resources import Resources
 from webhook.placement.gang_seat import GangSeats
 from webhook.workloads import Workload
-from webhook.workloads.shared_gangs.merge import pod_set_in, whole
+from webhook.workloads.shared_gangs.merge import pod_set_in, with_whole_gang
 from webhook.workloads.shared_gangs.pod_groups import OTHERS
 
 SeatNames = Mapping[str, str]
@@ -60,7 +60,7 @@ def combined_workload(members: Sequence[GangMember]) -> Workload:
 
     The gang's PodSets have the names that plans wrote onto the templates, so that a lost reservation is
     restored under the names by which the pods refer to its seats."""
-    workload = whole(members[0].workload, [member.workload for member in members])
+    workload = with_whole_gang(members[0].workload, [member.workload for member in members])
     (group,) = workload.gangs
     stamped = {
         pod_set_in(group, own): member.stamps[own.name]

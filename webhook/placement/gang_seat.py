@@ -57,13 +57,16 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     # If members are unknown, the seats of the reservation are used even if the request is unchanged. Without
     # them, unknown members would count as equal to this pod and as pinned to the same seat.
     some_absent = sum(own.count for own in share.known_sets) < group.size
-    if held.fingerprint == fingerprint(group) and not some_absent and not (fresh and seats.kept):
+    if held.fingerprint == fingerprint(group) and not some_absent and not (fresh and seats.unknown_members):
         return workload
     names = {} if fresh else stamped_seats(workload, obj)
-    taken = {own.name: seats.of(own, share, names.get(own.name, ""), fresh=fresh) for own in share.own}
+    taken = {
+        own.name: seats.pod_set_with_seats(own, share, names.get(own.name, ""), fresh=fresh)
+        for own in share.own
+    }
     if all(taken.values()):
         return _renamed(workload, share, taken, seats.group(group, share.own, taken))
-    if fresh and (workload.kind != "Pod" or seats.kept or seats.total < group.size):
+    if fresh and (workload.kind != "Pod" or seats.unknown_members or seats.total < group.size):
         added = seats.names([own.name for own in share.own])
         return _renamed(
             workload, replace(share, adds_seats=True), added, seats.grown(group, share.own, added)
@@ -138,7 +141,7 @@ class GangSeats:
         return sum(assignment.count for assignment in self.held.assignments)
 
     @property
-    def kept(self) -> int:
+    def unknown_members(self) -> int:
         """The number of seats for members that are not known yet."""
         return self.count(OTHERS)
 
@@ -155,13 +158,13 @@ class GangSeats:
             if all(amount <= seat.get(resource, 0) for resource, amount in asked)
         ]
 
-    def of(self, own: PodSet, share: GangShare, stamped: str, *, fresh: bool) -> str:
+    def pod_set_with_seats(self, own: PodSet, share: GangShare, stamped: str, *, fresh: bool) -> str:
         """Returns the name of the PodSet whose seats these pods have already; "" for none.
 
         `stamped`: the name that an earlier plan wrote onto their template. `fresh`: their object was not
         planned before; its pods have seats if they belong to a subgroup of the gang, or if the gang has a
         seat for each member."""
-        shared = own.name in share.parts or (self.kept == 0 and self.total >= share.size)
+        shared = own.name in share.parts or (self.unknown_members == 0 and self.total >= share.size)
         names = (stamped, own.name) if not fresh else (own.name,) if shared else ()
         fits = self.fitting(own)
         return next((name for name in names if name in fits and self.count(name) >= own.count), "")
@@ -207,7 +210,7 @@ class GangSeats:
         and large enough; otherwise, if the gang requires a level, to the nodes that it holds; otherwise
         anywhere. `own`, `names`: the added PodSets, and their new names."""
         count = sum(pod_set.count for pod_set in own)
-        spare = self.kept - count
+        spare = self.unknown_members - count
         enough = spare >= 0 and all(OTHERS in self.fitting(pod_set) for pod_set in own)
         inside = self._on(OTHERS) if enough else self.held.nodes if group.constraint.required else ()
         added = [

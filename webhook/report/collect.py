@@ -89,7 +89,7 @@ def results(
     )
 
 
-def unread(errors: Iterable[InputError]) -> tuple[Result, ...]:
+def unreadable_files(errors: Iterable[InputError]) -> tuple[Result, ...]:
     """Returns a result for each file that cannot be read, in place of the results of its objects."""
     return tuple(map(_unread, errors))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, everywhere
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, same_in_all_namespaces
 from webhook.admission.environment import Environment
 from webhook.wire.request import AdmissionRequest
 
@@ -67,7 +67,7 @@ class NoCluster:
 
     def environment(self) -> Environment:
         """Returns an environment with nothing but the settings."""
-        return Environment(settings=everywhere(self.settings))
+        return Environment(settings=same_in_all_namespaces(self.settings))
 
     def knows_owner(self, owner: str) -> bool:
         """Returns True: there is nothing to wait for."""

@@ -45,7 +45,7 @@ class InFlightReservation:
 InFlight = tuple[InFlightReservation, ...]
 
 
-async def settled(promised: InFlight) -> None:
+async def wait_until_settled(promised: InFlight) -> None:
     """Waits until each of these entries is settled, at most `KEPT_SECONDS` for each."""
     for held in promised:
         with suppress(TimeoutError):
@@ -60,7 +60,7 @@ class InFlightReservations:
         self._lock = threading.Lock()
         self._by_id: dict[str, InFlightReservation] = {}
 
-    def over(self, snapshot: Snapshot, read: float) -> tuple[Snapshot, InFlight]:
+    def added_to(self, snapshot: Snapshot, read: float) -> tuple[Snapshot, InFlight]:
         """Returns the snapshot with the reservations in flight that it may lack, and the entries of these.
 
         `read`: when the snapshot's reservations were read from the ledger, in monotonic seconds. The

@@ -44,7 +44,7 @@ class Rivals:
     clock: Callable[[], float] = field(default=time.monotonic)
     _lost_at: float = -math.inf
 
-    def lost(self) -> None:
+    def record_conflict(self) -> None:
         """Records a conflict: the ledger has refused a reservation or a claim."""
         self._lost_at = self.clock()
 

@@ -32,7 +32,7 @@ from webhook.policy.loading.files import PolicyStore
 from webhook.policy.model.policy import PolicySet
 from webhook.server.carrying_out import LedgerSteps
 from webhook.server.cluster_source import ClusterSource, NoCluster, surroundings_seen
-from webhook.server.in_flight import InFlight, InFlightReservations, settled
+from webhook.server.in_flight import InFlight, InFlightReservations, wait_until_settled
 from webhook.server.parameters_store import ParametersStore
 from webhook.server.precedence import Precedence
 from webhook.server.rivals import Rivals
@@ -173,7 +173,7 @@ class Service:
                 decision = await self._try(request, phase, lost, call)
             except Conflict as conflict:
                 holder, lost = conflict.holder, lost + 1
-                self.rivals.lost()
+                self.rivals.record_conflict()
                 continue
             except Occupied as error:
                 pause = next(pauses, None)
@@ -238,7 +238,7 @@ class Service:
             if request.dry_run:
                 return draft.decision
             if draft.relied:  # another call reserves the same gang: decide again with its result
-                await settled(draft.relied)
+                await wait_until_settled(draft.relied)
                 continue
             kept = False
             try:
@@ -289,7 +289,7 @@ class Service:
     def _decide(
         self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int, call: CallTime
     ) -> _Draft:
-        with plan_cache.apart(), self.precedence.running(call.over, _flow(request)) as late:
+        with plan_cache.own_lane(), self.precedence.running(call.over, _flow(request)) as late:
             return self._decided(request, phase, book, read, lost, call, late)
 
     def _decided(
@@ -307,7 +307,7 @@ class Service:
             current: Snapshot | None = self.cluster.snapshot()
             snapshot, unread = None, InFlight()
             if current is not None:
-                snapshot, unread = self.in_flight.over(current.with_book(book), read)
+                snapshot, unread = self.in_flight.added_to(current.with_book(book), read)
             policies, environment = self.surroundings()
             rivals = self.rivals.assumed(len(unread), lost)
             environment = replace(environment, rivals=rivals, late=late, now=self.clock())

@@ -95,7 +95,7 @@ class ReportLog:
 
     def policies(self) -> Iterator[PolicyCounts]:
         """Yields the counts of each policy's results, by namespace and outcome."""
-        return counted(
+        return counts_by_policy(
             (str(row.get("policy", "")), space, _outcome(row))
             for space, (_, rows) in self._reports.items()
             for row in rows
@@ -128,7 +128,7 @@ class ReportLog:
         self._notify()
 
 
-def counted(results: Iterable[tuple[str, str, str]]) -> Iterator[PolicyCounts]:
+def counts_by_policy(results: Iterable[tuple[str, str, str]]) -> Iterator[PolicyCounts]:
     """Yields the counts of each policy, from triples of policy, namespace and outcome."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
     for policy, namespace, result in results:

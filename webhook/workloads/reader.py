@@ -31,7 +31,7 @@ from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout,
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
 from webhook.workloads.options import Options, options
 from webhook.workloads.read_templates import ReadTemplates
-from webhook.workloads.shared_gangs.merge import kind_of, whole
+from webhook.workloads.shared_gangs.merge import kind_of, with_whole_gang
 from webhook.workloads.shared_gangs.pod_groups import (
     MAIN,
     Membership,
@@ -376,7 +376,7 @@ def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) ->
     shapes = Counter(name for name, _ in set(map(kind_of, share.own)))
     templates = tuple(replace(t, pod_set="") if shapes[t.pod_set] > 1 else t for t in workload.templates)
     workload = replace(workload, share=share, templates=templates)
-    return whole(workload, [workload])
+    return with_whole_gang(workload, [workload])
 
 
 def _of_subgroups(

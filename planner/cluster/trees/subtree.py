@@ -80,10 +80,10 @@ class Subtree:
         parent, start = self, self.size
         for index in indexes:
             if not 0 <= index - start < parent.size:
-                parent, start = self.above(index)
+                parent, start = self.branch_above(index)
             yield parent.children[index - start]
 
-    def above(self, index: int) -> tuple[Subtree, int]:
+    def branch_above(self, index: int) -> tuple[Subtree, int]:
         """Returns the branch directly above the host with this index, and the index of its first host."""
         branch, start = self, 0
         while branch.children[0].children:
@@ -91,7 +91,7 @@ class Subtree:
             branch, start = branch.children[child_index], start + branch.starts[child_index]
         return branch, start
 
-    def around(self, first: int, last: int) -> Subtree:
+    def domain_with_hosts(self, first: int, last: int) -> Subtree:
         """Returns the finest named domain in this branch that contains the hosts with both indexes."""
         branch, domain = self, self
         while branch.children:

@@ -115,13 +115,13 @@ class TopologyTree:
         """Returns the names of the nodes in a branch, in order."""
         return [leaf.node for leaf in branch.leaves()]
 
-    def over(self, cluster: Mapping[str, Node]) -> TopologyTree:
+    def with_records(self, cluster: Mapping[str, Node]) -> TopologyTree:
         """Returns this tree with the records of its nodes in `cluster`; none of them may have moved in it."""
         return self._become(cluster, self.root, self.places)
 
     def ancestor(self, name: str, level: int) -> Subtree:
         """Returns the branch of a level (-1 for the root) that contains a node of the tree."""
-        return next(branch for branch in self.way(name) if branch.level == level)
+        return next(branch for branch in self.branches_to(name) if branch.level == level)
 
     @property
     def leads(self) -> bool:
@@ -131,7 +131,7 @@ class TopologyTree:
         name = next(iter(self.places), None)
         return name is None or len(self.places[name]) == len(self.topology.levels)
 
-    def way(self, name: str) -> Iterator[Subtree]:
+    def branches_to(self, name: str) -> Iterator[Subtree]:
         """Yields the branches that contain a node, from the root down to its host."""
         place, branch = self.places[name], self.root
         yield branch

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from planner.cluster.usage.occupancy import Holds, Pods, add, unaccounted
 from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import available_now, counted
+from planner.devices.bound_claims import available_now, with_claimed_devices
 from planner.devices.catalog import Devices
 from planner.devices.claims import Claims
 from planner.devices.devices_by_node import DevicesByNode
@@ -21,7 +21,7 @@ from planner.model.claim_spec import PREFIX, is_claim_spec
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Resources
-from planner.node.gpu_sharing import SharedGpus, settled, shared_gpus_of, shares_gpus
+from planner.node.gpu_sharing import SharedGpus, shared_gpus_of, shares_as_gpus, shares_gpus
 
 _SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
 """The first four letters of resources that are GPU shares or claimed devices. Few nodes have such resources
@@ -98,7 +98,7 @@ class NodeUsage:
         if any(map(is_claimed, taken)):
             taken = dict(on_node(taken, self._hardware.offers(node)))
         if shares_gpus(taken):
-            taken, gpus = settled(taken, self._pods.on(node.name), gpus)
+            taken, gpus = shares_as_gpus(taken, self._pods.on(node.name), gpus)
         return taken, gpus, available_devices
 
     def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
@@ -123,5 +123,5 @@ class NodeUsage:
         """Returns the amounts that bound pods use on a node beyond their gangs' reservations there."""
         pods: Iterable[BoundPod] = self._pods.on(node)
         if any(pod.claims for pod in pods):
-            pods = counted(self._hardware.devices, pods)
+            pods = with_claimed_devices(self._hardware.devices, pods)
         return unaccounted(pods, self._holds.on(node))

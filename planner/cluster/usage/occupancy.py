@@ -58,7 +58,7 @@ class Pods(Collection[BoundPod]):
         return self.by_node.get(node, ()) or ()
 
     def of_gang(self, gang: str, reservation_id: str) -> Iterator[BoundPod]:
-        """Yields the gang's pods (`belongs`), node by node.
+        """Yields the gang's pods (`belongs_to_gang`), node by node.
 
         Reads only nodes with pods that carry the id, because reading all pods for each gang is quadratic.
         """
@@ -66,7 +66,7 @@ class Pods(Collection[BoundPod]):
             pod
             for node in sorted(self.carriers.get(reservation_id) or ())
             for pod in self.on(node)
-            if belongs(pod, gang, reservation_id)
+            if belongs_to_gang(pod, gang, reservation_id)
         )
 
     def with_pod(self, pod: BoundPod) -> Pods:
@@ -92,7 +92,7 @@ class Pods(Collection[BoundPod]):
         return Pods(self.by_node.changed(node, pods or None), carriers, with_terms)
 
 
-def belongs(pod: BoundPod, gang: str, reservation_id: str) -> bool:
+def belongs_to_gang(pod: BoundPod, gang: str, reservation_id: str) -> bool:
     """Reports whether a pod carries the id of the gang's reservation and is in the gang's namespace.
 
     Users can write the annotation onto their own pods, so an id from another namespace has no effect.
@@ -221,7 +221,7 @@ class Holds:
                 domains[domain] = (*domains.get(domain, self.by_domain.get(domain, ())), reservation.gang)
         return {domain: gangs or None for domain, gangs in domains.items()}
 
-    def over(self, node: str, domains: Iterable[Held]) -> Holds:
+    def with_node_domains(self, node: str, domains: Iterable[Held]) -> Holds:
         """Returns the index after a node was added, removed or moved. `domains`: all domains of the node now.
 
         A gang that holds one of these domains whole also holds the node.

@@ -243,6 +243,6 @@ def _shown(objects: Mapping[str, str], pods: Witnesses) -> dict[str, str]:
     return {name: sign for name, sign in sorted(shown.items()) if name not in hidden}
 
 
-def witnesses(pods: Iterable[BoundPod]) -> Witnesses:
+def scheduler_pods(pods: Iterable[BoundPod]) -> Witnesses:
     """Returns the pods that indicate schedulers."""
     return [(pod.name, pod.shows) for pod in pods if pod.shows]

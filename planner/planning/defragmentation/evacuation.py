@@ -33,7 +33,7 @@ def evacuate(
     The largest movables are placed first, because small pods fit beside them. If a movable then has no place,
     all of them are planned as one gang, which tries every combination.
     """
-    shut_snapshot = shut(snapshot, closed)
+    shut_snapshot = with_cordoned(snapshot, closed)
     ordered = largest_first(movables)
     moves = _one_by_one(shut_snapshot, ordered, plan)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
@@ -78,7 +78,7 @@ def _planning_input(snapshot: Snapshot, movable: Movable) -> tuple[Snapshot, Pod
     return snapshot.without(group.name), group
 
 
-def shut(snapshot: Snapshot, nodes: Collection[str]) -> Snapshot:
+def with_cordoned(snapshot: Snapshot, nodes: Collection[str]) -> Snapshot:
     """Returns the cluster with these nodes cordoned, so that nothing is placed on them."""
     for name in sorted(nodes):
         snapshot = snapshot.with_node(replace(snapshot.nodes[name], cordoned=True))

@@ -95,7 +95,7 @@ def _occupants(occupants: Occupants, names: Iterable[str]) -> tuple[frozenset[st
         node = occupants.snapshot.nodes[name]
         if node.cordoned or not node.ready:
             return frozenset(), f"{name} is {'cordoned' if node.cordoned else 'not ready'}"
-    return occupants.on(names)
+    return occupants.leaving(names)
 
 
 def _too_few(free: int, all_domains: int, word: str, count: int, kept: dict[Domain, str]) -> NoMoves:

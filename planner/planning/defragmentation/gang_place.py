@@ -112,7 +112,7 @@ class _DomainSearch:
     ) -> _DomainSearch:
         """Returns the search over the bundles of one domain, the cheapest first."""
         nodes = tree.names(branch)
-        by_node = [occupants.on([node])[0] for node in nodes]
+        by_node = [occupants.leaving([node])[0] for node in nodes]
         free_to_go = sorted(frozenset().union(*by_node))
         alone = len(free_to_go) <= ALONE
         bundles = [frozenset((name,)) for name in free_to_go] if alone else sorted(set(by_node), key=sorted)
@@ -251,7 +251,7 @@ def _attempt(
     if answer.decision != "admitted":
         return None
     nodes = _nodes_of(snapshot, answer)
-    staying, why = occupants.on(sorted(nodes))
+    staying, why = occupants.leaving(sorted(nodes))
     if whole_nodes and (why or staying - set(names)):
         return None
     moves = evacuate(snapshot, leavers, nodes, plan)

@@ -27,7 +27,7 @@ class Occupants:
         by_pod = {pod.name: movable for movable in by_name.values() for pod in movable.pods}
         return Occupants(snapshot, by_name, by_pod)
 
-    def on(self, nodes: Iterable[str]) -> tuple[frozenset[str], str]:
+    def leaving(self, nodes: Iterable[str]) -> tuple[frozenset[str], str]:
         """Returns the names of the movables on these nodes that may leave, and why the nodes cannot be
         cleared ("" if they can).
 

@@ -85,7 +85,7 @@ def move_task(
     if holders := _holders(snapshot, closed):
         return NotYet(f"for the leader to move the reservations of {listed(holders, _SHOWN)}")
     occupants = Occupants.of(snapshot, _as_if_allowed(movables))
-    names, why = occupants.on(closed)
+    names, why = occupants.leaving(closed)
     if why:
         return Surprise(why)
     if planned is not None and names - frozenset(planned):
@@ -117,7 +117,7 @@ def next_step(
     disturbed = _unexpected_change(snapshot, task)
     if disturbed is not None:
         return disturbed
-    names, why = occupants.on(sorted(task.nodes))
+    names, why = occupants.leaving(sorted(task.nodes))
     if why:
         return Surprise(why)
     if not names:

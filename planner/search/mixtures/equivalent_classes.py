@@ -37,12 +37,12 @@ class _SameCapacity:
     smallest: ResolvedShape
     by_capacity: dict[DomainCapacity, bool] = field(default_factory=dict)
 
-    def on(self, capacity: DomainCapacity) -> bool:
+    def interchangeable_on(self, capacity: DomainCapacity) -> bool:
         """Reports whether every node of a domain holds equal numbers of both shapes."""
         interchangeable = self.by_capacity.get(capacity)
         if interchangeable is None:
             if capacity.free is None:
-                interchangeable = all(map(self.on, capacity.chunks or capacity.children))
+                interchangeable = all(map(self.interchangeable_on, capacity.chunks or capacity.children))
             else:  # whether pods fit into NUMA zones does not depend on amounts alone
                 interchangeable = capacity.numa_state is None and max_pods(
                     capacity.free, self.largest
@@ -107,7 +107,7 @@ def _interchangeable(space: SearchSpace, largest: ResolvedShape, smallest: Resol
     cache = space.base.plan_cache
     key = (tuple(largest.requests.items()), tuple(smallest.requests.items()))
     shapes = cache.entry(INTERCHANGEABLE, key, lambda: _SameCapacity(largest, smallest))
-    return cache.exclusively(lambda: shapes.on(space.capacity))
+    return cache.exclusively(lambda: shapes.interchangeable_on(space.capacity))
 
 
 _Amounts = tuple[tuple[str, int], ...]

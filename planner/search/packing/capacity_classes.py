@@ -25,7 +25,7 @@ from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import share_in
 from planner.node.packing import host_fit, opens_gpus
 from planner.search.domain_caps import CapTrimmer, CountCap
-from planner.search.eligibility_map import EligibilityMap, inside
+from planner.search.eligibility_map import EligibilityMap, matched_children
 from planner.search.objective import Weights
 from planner.search.packing.bounds import Peaks, single_peaks
 from planner.search.packing.kept_counts import projections, splits, unions
@@ -167,7 +167,9 @@ class CapacityClasses:
         """Returns the classes of the children or chunks that can hold a pod, in order."""
         classes: Sequence[int | None]
         if match.children or match.caps:
-            classes = [self.of(child, child_match) for _, child, child_match in inside(capacity, match)]
+            classes = [
+                self.of(child, child_match) for _, child, child_match in matched_children(capacity, match)
+            ]
         else:  # most gangs have one map for all children: one lookup per child is enough
             row = capacity.chunks or capacity.children
             classes = list(map(self._class_of[match].get, row))
@@ -189,7 +191,7 @@ class CapacityClasses:
         domain_class = self.domain_classes[class_id]
         return self.peaks[class_id][level - domain_class.level if domain_class else 0] if class_id else ()
 
-    def kept(self, domain_class: CapacityClass, counts: PodCount) -> PodCount:
+    def allowed_counts(self, domain_class: CapacityClass, counts: PodCount) -> PodCount:
         """Returns an upper bound of the counts that the rules allow in a domain whose children can hold
         `counts`.
         """
@@ -306,7 +308,7 @@ class CapacityClasses:
         maxima = [self.peaks[child][0] for child in domain_class.children]
         measure = tuple(map(min, map(sum, zip(*maxima, strict=True)), self._wanted))
         reach = self.counts.pack(measure[: len(self._pod_classes)])
-        reach = reach if domain_class.is_chunk else self.kept(domain_class, reach)
+        reach = reach if domain_class.is_chunk else self.allowed_counts(domain_class, reach)
         if reach == self.counts.zero:
             return EMPTY
         measure = tuple(map(min, measure, self.counts.measure(reach)))
@@ -349,7 +351,7 @@ class PeaksByClass:
     def __len__(self) -> int:
         return len(self._peaks)
 
-    def inside(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
+    def inner_peaks(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
         """Returns the peaks of the levels inside a domain of the class; () for a host."""
         peaks = self._peaks.get(class_id)
         if peaks is None:
@@ -366,7 +368,7 @@ class PeaksByClass:
 
     def _row(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
         """Returns the peaks of a child's own level and of the levels inside it; for a chunk only these."""
-        domain_class, inside = classes.domain_classes[class_id], self.inside(classes, class_id)
+        domain_class, inside = classes.domain_classes[class_id], self.inner_peaks(classes, class_id)
         return (
             inside
             if domain_class and domain_class.is_chunk

@@ -20,7 +20,7 @@ from itertools import accumulate, product
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
-from planner.search.eligibility_map import EligibilityMap, inside
+from planner.search.eligibility_map import EligibilityMap, matched_children
 from planner.search.objective import Weights
 from planner.search.packing.bounds import CostLimit
 from planner.search.packing.capacity_classes import CapacityClass, DomainClasses
@@ -87,7 +87,7 @@ class DomainOptions(ABC):
         """Returns the children or chunks of a domain that can hold a pod."""
         able: list[AbleChild] = []
         start = 0
-        for _, child, child_match in inside(capacity, match):
+        for _, child, child_match in matched_children(capacity, match):
             if class_id := self.classes.of(child, child_match):
                 able.append((start, child, child_match, class_id))
             start += child.size

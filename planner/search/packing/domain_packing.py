@@ -234,7 +234,7 @@ class DomainPacking(DomainOptions):
         if self._work.own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
             return tuple([single_peaks(steady(peak, need)) for peak in peaks])
-        return self.classes.highest.inside(self.classes, class_id) or (
+        return self.classes.highest.inner_peaks(self.classes, class_id) or (
             single_peaks(self.classes.maximum(class_id)),
         )
 

@@ -118,7 +118,7 @@ def _pair_bound(classes: CapacityClasses, domains: Mapping[int, int]) -> LevelPa
     holds: Counter[tuple[int, ...]] = Counter()
     for domain, copies in domains.items():
         (held,) = classes.maximum(domain)
-        (finer, *_) = classes.highest.inside(classes, domain) or [((held,),)]
+        (finer, *_) = classes.highest.inner_peaks(classes, domain) or [((held,),)]
         holds[tuple([min(sums, held) for sums in finer[0]])] += copies
     return LevelPairBound(tuple([(toll, _best_surpluses(holds, toll)) for toll in _tolls(list(holds))]))
 

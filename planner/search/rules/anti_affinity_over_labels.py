@@ -140,7 +140,7 @@ class LabelRuleSearch:
             return None
         first = waiting[0]
         repaired = self._repaired(first)
-        while waiting and not self._effort.over:
+        while waiting and not self._effort.is_used_up:
             candidate = heapq.heappop(waiting)
             # The candidate is the cheapest that is left, so nothing better than the repaired one can follow.
             if repaired is not None and repaired.order[:2] <= candidate.order[:2]:
@@ -205,7 +205,7 @@ class LabelRuleSearch:
         )
         return replace(
             placement,
-            branch=self._refined_tree.around(self._space, placement.branch),
+            branch=self._refined_tree.plain_domain_of(self._space, placement.branch),
             pods_by_node=pods_by_node,
         )
 
@@ -216,7 +216,7 @@ class LabelRuleSearch:
         """
         candidate = first
         for _ in range(MAX_REPAIRS):
-            if self._effort.over:
+            if self._effort.is_used_up:
                 return None
             repairs = self._repairs(candidate)
             if repairs is None:

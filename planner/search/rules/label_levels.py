@@ -80,7 +80,7 @@ class RefinedTree:
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
 
-    def around(self, space: SearchSpace, branch: Subtree) -> Subtree:
+    def plain_domain_of(self, space: SearchSpace, branch: Subtree) -> Subtree:
         """Returns the finest domain of the plain tree that contains this domain of a refined tree.
 
         `space`: the search space of the refined tree.
@@ -123,7 +123,7 @@ class _Step:
         deeper = self._deeper.get(capacity)
         if deeper is None:
             if capacity.free is not None:
-                deeper = pool.deeper(capacity)
+                deeper = pool.one_level_deeper(capacity)
             else:
                 pairs = zip(capacity.children, branch.children, strict=True)
                 deeper = pool.domain(branch, tuple([self._shifted(pool, *pair) for pair in pairs]))
@@ -270,7 +270,7 @@ class _Parts:
         """
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")
-            return {value: (_deeper(branch), self._pool.deeper(capacity))} if value else {}
+            return {value: (_deeper(branch), self._pool.one_level_deeper(capacity))} if value else {}
         by_value: dict[str, list[tuple[Subtree, DomainCapacity]]] = {}
         for child, child_capacity in zip(branch.children, capacity.children, strict=True):
             for value, part in self.of(child, child_capacity).items():

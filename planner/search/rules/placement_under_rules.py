@@ -104,7 +104,7 @@ class _RuleSearch:
         attempts: tuple[LevelAttempt, ...] = ()
         combinations, self._complete = numbers(self._pod_classes, self._rules)
         for place, fewest in enumerate(combinations):
-            if place and self._effort.over:
+            if place and self._effort.is_used_up:
                 self._complete = False
                 break
             for placement in self._with_minimum(fewest, best):
@@ -153,7 +153,7 @@ class _RuleSearch:
         variants, all_ways = cut(pod_classes, rules, fewest)
         self._complete = self._complete and all_ways
         for place, variant in enumerate(variants):
-            if place and self._effort.over:
+            if place and self._effort.is_used_up:
                 self._complete = False
                 break
             placement = self._placed(variant)

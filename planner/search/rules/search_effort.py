@@ -32,7 +32,7 @@ class SearchEffort:
         self._left = _EFFORT // part
 
     @property
-    def over(self) -> bool:
+    def is_used_up(self) -> bool:
         """Whether the effort is used up."""
         return self._left <= 0
 

@@ -90,7 +90,7 @@ class _DomainsOfLabel:
         """Returns by label value how many of the pods fit in the domain."""
         space, pod_classes = self._space, (self._pod_class,)
         packing = self._level_search(()).packing(pod_classes)
-        matches = space.match(pod_classes).inside(len(space.tree.root.children))
+        matches = space.match(pod_classes).of_children(len(space.tree.root.children))
         rows = zip(space.tree.root.children, space.capacity.children, matches, strict=True)
         return {value_of(branch): packing.reach(capacity, match) for branch, capacity, match in rows}
 

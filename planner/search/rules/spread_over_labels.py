@@ -95,10 +95,10 @@ class SpreadRule:
     def limited(self, fewest: int) -> LabelCap:
         """Returns the maximum number of new pods in each domain if the minimum is `fewest`."""
         values = {value: fewest + self.spread.skew - n for value, n in self.existing.items()}
-        return replace(self.bare, values=values)
+        return replace(self.without_maximums, values=values)
 
     @property
-    def bare(self) -> LabelCap:
+    def without_maximums(self) -> LabelCap:
         """The cap without maximums.
 
         Pods that are counted but need not satisfy the constraint may also be on nodes to which it does not
@@ -286,7 +286,7 @@ def _cut(
         limits.append(replace(rule.limited(n), keepers=keepers, counted=counted))
         filling = tuple(piece for piece in counted if sets[piece] >> number & 1)
         if filling:
-            lacking = replace(rule.bare, values=rule.lacking(n), default_cap=0)
+            lacking = replace(rule.without_maximums, values=rule.lacking(n), default_cap=0)
             limits.append(replace(lacking, keepers=filling, counted=filling))
     return SpreadVariant(tuple(pieces), tuple(cut_from), tuple(limits))
 

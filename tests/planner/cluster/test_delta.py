@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from planner.cluster import delta as deltas
-from planner.cluster.delta import SnapshotDelta, after, delta
+from planner.cluster.delta import SnapshotDelta, apply_delta, delta
 from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
@@ -25,7 +25,7 @@ def sent(former: Snapshot, latest: Snapshot) -> Snapshot:
     """The later snapshot as another process builds it from the bytes that it received."""
     difference = delta(former, latest)
     assert difference is not None
-    return after(former, pickle.loads(pickle.dumps(difference)))
+    return apply_delta(former, pickle.loads(pickle.dumps(difference)))
 
 
 class Followed(Events):

@@ -9,7 +9,7 @@ from threading import Thread
 
 import planner
 from planner.cluster import plan_cache
-from planner.cluster.plan_cache import CacheSection, DerivedSection, DerivedValues, PlanCache, apart
+from planner.cluster.plan_cache import CacheSection, DerivedSection, DerivedValues, PlanCache, own_lane
 
 NUMBERS: CacheSection[int, list[int]] = CacheSection("numbers", results=len)
 NAMES: CacheSection[int, list[int]] = CacheSection("names")
@@ -74,7 +74,7 @@ def test_a_thread_apart_waits_for_no_search_of_another():
     cache, order = PlanCache(), []
 
     def other() -> None:
-        with apart():
+        with own_lane():
             cache.exclusively(lambda: order.append("other"))
 
     def search() -> None:
@@ -84,7 +84,7 @@ def test_a_thread_apart_waits_for_no_search_of_another():
         order.append("search")
 
     cache.exclusively(search)
-    with apart():
+    with own_lane():
         cache.exclusively(search)
     assert order == ["other", "search"] * 2
 
@@ -93,12 +93,12 @@ def test_entries_of_threads_apart_are_others():
     """Two threads never share a value that grows while a search uses it."""
     cache = PlanCache()
     common = cache.entry(NUMBERS, 1, list)
-    with apart():
+    with own_lane():
         own = cache.entry(NUMBERS, 1, list)
         seen: list[list[int]] = []
 
         def other() -> None:
-            with apart():
+            with own_lane():
                 seen.append(cache.entry(NUMBERS, 1, list))
 
         thread = Thread(target=other)
@@ -110,10 +110,10 @@ def test_entries_of_threads_apart_are_others():
 def test_one_decision_after_the_other_finds_what_the_former_left():
     """The first free lane is used, also after a decision that failed."""
     cache = PlanCache()
-    with suppress(KeyError), apart():
+    with suppress(KeyError), own_lane():
         former = cache.entry(NUMBERS, 1, list)
         raise KeyError
-    with apart():
+    with own_lane():
         assert cache.entry(NUMBERS, 1, list) is former
 
 
@@ -123,7 +123,7 @@ def test_all_lanes_share_one_bound(monkeypatch):
     cache = PlanCache()
     cache.entry(NUMBERS, 1, list).extend(range(6))
     assert len(cache.entry(NUMBERS, 1, list)) == 6
-    with apart():
+    with own_lane():
         cache.entry(NUMBERS, 1, list)
     assert cache.entry(NUMBERS, 1, list) == []
 

@@ -34,21 +34,21 @@ def test_of_slices_whole_ones_are_named():
     """Racks of five, slices of two within a rack: four of each rack, not five."""
     sliced = pod_set(12, shape(gpu=8), constraint=Constraint(slice_level="rack", slice_size=2))
     account = ways(racks(2, 5), gang(sliced, reserve="nodes"))
-    assert account.ever == ("8 pods",)
+    assert account.admitted_if_empty == ("8 pods",)
 
 
 def test_slices_that_no_rack_can_hold_would_be_had_in_a_block():
     """Fewer slices do not help where one is larger than a rack."""
     sliced = pod_set(6, shape(gpu=8), constraint=Constraint(slice_level="rack", slice_size=6))
     account = ways(racks(2, 4, block=2), gang(sliced, reserve="nodes"))
-    assert account.ever == ("slices at block",)
+    assert account.admitted_if_empty == ("slices at block",)
 
 
 def test_the_pod_set_that_can_be_smaller_is_named():
     """One leader and nine workers on eight nodes: seven workers."""
     leader = pod_set(1, shape(gpu=8, cpu=1), name="leader")
     account = ways(racks(2, 4), gang(leader, pod_set(9, shape(gpu=8)), reserve="nodes"))
-    assert account.ever == ("7 pods of worker",)
+    assert account.admitted_if_empty == ("7 pods of worker",)
 
 
 def test_where_no_pod_set_can_give_way_alone_all_do_alike():
@@ -56,13 +56,13 @@ def test_where_no_pod_set_can_give_way_alone_all_do_alike():
     prefill = pod_set(6, shape(gpu=8, cpu=1), name="prefill")
     decode = pod_set(6, shape(gpu=8), name="decode")
     account = ways(racks(1, 4), gang(prefill, decode, reserve="nodes"))
-    assert account.ever == ("2 pods of prefill and 2 pods of decode",)
+    assert account.admitted_if_empty == ("2 pods of prefill and 2 pods of decode",)
 
 
 def test_an_elastic_gang_is_told_a_minimum_that_fits():
     """At least six and at most nine of four nodes."""
     elastic = replace(pod_set(6, shape(gpu=8)), max_count=9)
-    assert ways(racks(1, 4), gang(elastic)).ever == ("a minimum of 4 pods",)
+    assert ways(racks(1, 4), gang(elastic)).admitted_if_empty == ("a minimum of 4 pods",)
 
 
 def test_limits_per_leaf_count_in_what_is_named():
@@ -83,7 +83,7 @@ def test_a_policy_that_packs_is_taken_for_what_it_requires():
     )
     account = ways(packed, replace(gang(5), policy=PACK.name))
     assert account.required == "rack"
-    assert account.ever == ("4 pods", "no required level")
+    assert account.admitted_if_empty == ("4 pods", "no required level")
 
 
 WORDS = ("", " used=4", " used=8", " cordoned", " notready", " gpu=4")

@@ -93,7 +93,7 @@ def test_each_level_tells_its_best_domain_now_and_when_empty():
 def test_an_admitted_gang_is_nearest_as_asked():
     """Now and ever; and its levels are told as well."""
     account = account_of(racks(2, 4), gang(3, required="rack"))
-    assert account.now == account.ever == (AS_ASKED,)
+    assert account.admitted_now == account.admitted_if_empty == (AS_ASKED,)
     assert [fit.now.fits for fit in account.levels] == [3, 3, 1]
     assert (account.required, account.usable, account.excluded) == ("rack", 8, {})
 
@@ -104,24 +104,24 @@ def test_a_queued_gang_is_told_what_would_fit_now():
     moment = holding(moment, gang(only_in(8, "r2", "r3"), name="default/Job/second", reserve="nodes"))
     moment = holding(moment, gang(only_in(2, "r4"), name="default/Job/third", reserve="nodes"))
     account = account_of(moment, gang(4, required="rack", reserve="nodes"))
-    assert account.now == ("2 pods", "no required level")
-    assert account.ever == (AS_ASKED,)
+    assert account.admitted_now == ("2 pods", "no required level")
+    assert account.admitted_if_empty == (AS_ASKED,)
 
 
 def test_a_rejected_gang_is_told_what_would_fit_now_and_ever():
     """Racks of four, one of which is half used: two different numbers."""
     moment = cluster("r1: a b\nr1: c d used=8\nr2: e f used=8\nr2: g h used=8")
     account = account_of(moment, gang(5, required="rack"))
-    assert account.now == ("2 pods",)
-    assert account.ever == ("4 pods", "no required level")
+    assert account.admitted_now == ("2 pods",)
+    assert account.admitted_if_empty == ("4 pods", "no required level")
 
 
 def test_smaller_pods_are_named_where_fewer_do_not_help():
     """No node has 16 GPUs; with 8 a pod the gang has a place, ever; now with 5."""
     moment = cluster("r1: a b used=3")
     account = account_of(moment, gang(2, gpu=16))
-    assert account.ever == ("at most 8 nvidia.com/gpu a pod",)
-    assert account.now == ("at most 5 nvidia.com/gpu a pod",)
+    assert account.admitted_if_empty == ("at most 8 nvidia.com/gpu a pod",)
+    assert account.admitted_now == ("at most 5 nvidia.com/gpu a pod",)
 
 
 def test_a_contradiction_has_no_account():
@@ -197,7 +197,7 @@ def test_nodes_add_up_and_the_nearest_request_is_admitted(moment, group):
     assert account.usable + sum(account.excluded.values()) == account.nodes == len(moment.nodes)
     assert account.usable >= 0
     assert min(account.excluded.values(), default=1) > 0
-    for way in account.now:
+    for way in account.admitted_now:
         if way == AS_ASKED:
             assert answer.decision == "admitted"
         elif way.split()[1:] in (["pod"], ["pods"]):
@@ -206,7 +206,7 @@ def test_nodes_add_up_and_the_nearest_request_is_admitted(moment, group):
             loose = replace(group, constraint=Constraint())
             assert plan(moment, loose).decision == "admitted"
     if answer.decision == "queued":
-        assert account.ever == (AS_ASKED,)
+        assert account.admitted_if_empty == (AS_ASKED,)
 
 
 def fewer(moment, group, pods):

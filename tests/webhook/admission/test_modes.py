@@ -15,7 +15,7 @@ from tests.policies.helpers import cluster, policies
 from tests.webhook.calls import example
 from tests.webhook.policy.helpers import check, loaded, mutating, patch, validating
 from tests.webhook.workloads import objects as o
-from webhook.admission.configuration.settings import MODES, Settings, everywhere
+from webhook.admission.configuration.settings import MODES, Settings, same_in_all_namespaces
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
@@ -53,7 +53,7 @@ def asked(
     """The decision on an object in a namespace with this label; `default` is the mode of namespaces without
     it.
     """
-    around = Environment({"research": space(mode)}, settings=everywhere(Settings(default)))
+    around = Environment({"research": space(mode)}, settings=same_in_all_namespaces(Settings(default)))
     return decide(from_object(obj, uid="uid", **words), by or policies(), on, phase, around)
 
 
@@ -312,5 +312,5 @@ def test_those_that_are_not_enforced_are_told_by_name() -> None:
     """By their labels, or else by the default mode."""
     spaces = {"off": space("off"), "on": space("enforce"), "none": space(None)}
     for default, quiet in (("enforce", {"off"}), ("audit", {"off", "none", "unknown"})):
-        around = Environment(spaces, settings=everywhere(Settings(default)))  # type: ignore[arg-type]
+        around = Environment(spaces, settings=same_in_all_namespaces(Settings(default)))  # type: ignore[arg-type]
         assert around.observed(["off", "on", "none", "unknown", "off"]) == quiet

@@ -37,7 +37,7 @@ def followed(path: Path, cluster_now: Snapshot, end: float) -> tuple[Course, Cou
         recorded.follow(entry)
         again.answer(entry)
     assert again.course is not None
-    again.until(end)
+    again.release_until(end)
     return recorded.cluster.course(end), again.course.course(end)
 
 

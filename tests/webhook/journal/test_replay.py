@@ -22,7 +22,7 @@ from tests.webhook.journal.traffic import (
     rules,
 )
 from tests.webhook.policy.helpers import loaded, mutating, patch
-from webhook.admission.configuration.settings import Settings, everywhere
+from webhook.admission.configuration.settings import Settings, same_in_all_namespaces
 from webhook.journal import differences as compared
 from webhook.journal.entries import HEAD, VERSION, Answered, entry_of
 from webhook.placement.hold import HOLD_SECONDS
@@ -164,7 +164,9 @@ def test_a_gang_that_waits_is_let_in_when_a_place_is_given_back(tmp_path: Path) 
 
 def test_who_waits_is_let_in_only_as_far_as_their_namespace_may_hold(tmp_path: Path) -> None:
     """As in a cluster: room that another namespace gives back is not for who waits for their own."""
-    limited = replace(ENFORCED, settings=everywhere(Settings(mode="enforce", holds=HoldLimits(gpus=16))))
+    limited = replace(
+        ENFORCED, settings=same_in_all_namespaces(Settings(mode="enforce", holds=HoldLimits(gpus=16)))
+    )
     traffic = Traffic(NOTHING, FOUR, limited)
     traffic.stored(job("first", 2), 0)
     traffic.stored(job("other", 2, "shop"), 1)

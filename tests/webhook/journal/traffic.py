@@ -12,7 +12,7 @@ import orjson
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
 from tests.webhook.policy.helpers import check, loaded, mutating, patch, validating
-from webhook.admission.configuration.settings import Settings, everywhere
+from webhook.admission.configuration.settings import Settings, same_in_all_namespaces
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Phase
 from webhook.admission.environment import Environment
@@ -24,7 +24,7 @@ from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 
 Json = dict[str, Any]
-ENFORCED = Environment(settings=everywhere(Settings(mode="enforce")))
+ENFORCED = Environment(settings=same_in_all_namespaces(Settings(mode="enforce")))
 EVERY = {
     "operations": ["CREATE"],
     "apiGroups": ["", "batch"],
@@ -97,7 +97,7 @@ class Traffic:
         uid = f"{obj['metadata']['name']}-{second}"
         old = copy.deepcopy(obj) if operation == "UPDATE" else None
         request = from_object(copy.deepcopy(obj), operation, old_object=old, uid=uid)
-        self._world.until(second, self.gone)
+        self._world.release_until(second, self.gone)
         let_in = [held for held in self._book() if held.id not in self._seen]
         decision = decide(request, self.policies, self._world.snapshot, phase, self.environment)
         line = line_of(second, phase, request, decision, self.gone, let_in)

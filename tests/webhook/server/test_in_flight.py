@@ -227,7 +227,7 @@ async def test_a_decision_that_outlives_its_call_keeps_no_place_promised(
         call.cancel()
         await asyncio.wait([call])
         cluster.go_on.set()
-        while asked.service.in_flight.over(cluster.snapshot(), 0.0)[1]:  # noqa: ASYNC110 - a thread works
+        while asked.service.in_flight.added_to(cluster.snapshot(), 0.0)[1]:  # noqa: ASYNC110 - a thread works
             await asyncio.sleep(0.01)
         assert await asked.mutate(second, uid="u") == rehearsed
 

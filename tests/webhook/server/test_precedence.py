@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.cluster.plan_cache import PlanCache, apart
-from planner.model.deadline import never
+from planner.cluster.plan_cache import PlanCache, own_lane
+from planner.model.deadline import no_deadline
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import Serve
 from webhook.server import precedence
@@ -69,7 +69,7 @@ def test_a_long_decision_stands_still_while_a_short_one_runs(
     """It continues as soon as the short one ends."""
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
     assert not decision.stands_still()
-    with decision.decisions.running(never, "calm"):
+    with decision.decisions.running(no_deadline, "calm"):
         assert eventually(decision.stands_still)
     assert eventually(lambda: not decision.stands_still())
     decision.ended.set()
@@ -97,7 +97,7 @@ def test_a_decision_of_a_flow_that_took_long_stands_still_from_its_first_step(
     """What is short runs beside nobody of a storm, though each request of it may turn out to be refused."""
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
     decisions, steps = Precedence(), 0
-    with decisions.running(never, "storm") as asked:
+    with decisions.running(no_deadline, "storm") as asked:
         began = time.thread_time()
         while time.thread_time() - began < 2 * SHORT:
             asked()
@@ -109,7 +109,7 @@ def test_a_decision_of_a_flow_that_took_long_stands_still_from_its_first_step(
             while not asked():
                 steps += 1
 
-    with decisions.running(never, "calm"):
+    with decisions.running(no_deadline, "calm"):
         storm = threading.Thread(target=decide, daemon=True)
         storm.start()
         time.sleep(AWHILE)
@@ -123,22 +123,22 @@ def test_a_flow_is_taken_for_short_again_after_short_decisions(monkeypatch: pyte
     """A tenant that once created something large is not slower for ever: seven short ones are enough."""
     monkeypatch.setattr(precedence, "SHORT", 0.05)
     decisions, steps = Precedence(), 0
-    with decisions.running(never, "tenant"):
+    with decisions.running(no_deadline, "tenant"):
         began = time.thread_time()
         while time.thread_time() - began < 0.5:
             pass
     for _ in range(7):
-        with decisions.running(never, "tenant"):
+        with decisions.running(no_deadline, "tenant"):
             pass
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
 
     def decide() -> None:
         nonlocal steps
-        with decisions.running(never, "tenant") as asked:
+        with decisions.running(no_deadline, "tenant") as asked:
             asked()  # stands still as long as the other runs, where its flow counts as long
             steps += 1
 
-    with decisions.running(never, "calm"):
+    with decisions.running(no_deadline, "calm"):
         tenant = threading.Thread(target=decide, daemon=True)
         tenant.start()
         assert eventually(lambda: steps == 1)
@@ -148,7 +148,7 @@ def test_a_flow_is_taken_for_short_again_after_short_decisions(monkeypatch: pyte
 def test_short_decisions_without_end_leave_a_long_one_a_third_of_its_time(decision: Decision) -> None:
     """It stands still for twice as long as it has worked, and then goes on."""
     steps = decision.steps
-    with decision.decisions.running(never, "calm"):
+    with decision.decisions.running(no_deadline, "calm"):
         assert eventually(lambda: decision.steps > steps + 1000)
     decision.ended.set()
     decision.join(SOON)
@@ -159,7 +159,7 @@ def test_a_decision_that_stands_still_ends_with_its_call(
 ) -> None:
     """Its thread is free while the short decision still runs."""
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
-    with decision.decisions.running(never, "calm"):
+    with decision.decisions.running(no_deadline, "calm"):
         assert eventually(decision.stands_still)
         decision.ended.set()
         decision.join(SOON)
@@ -175,13 +175,13 @@ def test_a_long_decision_that_stands_still_in_a_search_keeps_nobody_waiting(
     decision = Decision(decisions)
 
     def search() -> None:
-        with apart():
+        with own_lane():
             cache.exclusively(lambda: Decision.run(decision))
 
     monkeypatch.setattr(decision, "run", search)
     decision.start()
     assert decision.is_long.wait(SOON)
-    with apart(), decisions.running(never, "calm"):
+    with own_lane(), decisions.running(no_deadline, "calm"):
         assert cache.exclusively(lambda: eventually(decision.stands_still))
     decision.ended.set()
     decision.join(SOON)
@@ -194,7 +194,7 @@ async def test_the_worst_object_of_a_neighbour_waits_while_a_pod_is_decided(
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
     async with serve("superpod-32") as asked:
         asked.webhook.deadline = 300.0
-        with asked.webhook.service.precedence.running(never, "calm"):
+        with asked.webhook.service.precedence.running(no_deadline, "calm"):
             worst = asyncio.ensure_future(asked.mutate(job_set(50)))
             worked = True
             while worked:

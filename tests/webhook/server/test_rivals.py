@@ -28,7 +28,7 @@ def test_it_assumes_no_more_than_it_has_calls_in_flight() -> None:
 def test_after_a_conflict_other_replicas_are_assumed_to_be_as_busy_for_a_while() -> None:
     moment = [100.0]
     rivals = Rivals(2, lambda: moment[0])
-    rivals.lost()
+    rivals.record_conflict()
     assert rivals.assumed(30, 0) == 30
     moment[0] += REMEMBERED_SECONDS + 1
     assert rivals.assumed(30, 0) == BY_SEAT

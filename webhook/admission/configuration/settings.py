@@ -69,7 +69,7 @@ def default_settings(namespace: str) -> Settings:
     return DEFAULT_SETTINGS
 
 
-def everywhere(settings: Settings) -> Callable[[str], Settings]:
+def same_in_all_namespaces(settings: Settings) -> Callable[[str], Settings]:
     """Returns a function that returns these settings for every namespace."""
     return lambda namespace: settings
 

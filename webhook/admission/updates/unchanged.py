@@ -141,15 +141,15 @@ def needs_plan(
     """Returns whether the gangs of an object are to be planned. `before`: the workload before an update.
 
     After an update that changes no template, the gangs are planned if the object had a plan (a gang that is
-    scaled up needs more room), or if the update makes it create pods (`begins`). Otherwise its pods may run
-    since before Bayplan was installed: they have nodes already and need no plan.
+    scaled up needs more room), or if the update makes it create pods (`starts_pods`). Otherwise its pods may
+    run since before Bayplan was installed: they have nodes already and need no plan.
     """
     if request.operation != "UPDATE" or changeable.templates:
         return True
-    return workload.holds and (_was_planned(request.old_object) or begins(before, workload))
+    return workload.holds and (_was_planned(request.old_object) or starts_pods(before, workload))
 
 
-def begins(before: Workload, after: Workload) -> bool:
+def starts_pods(before: Workload, after: Workload) -> bool:
     """Returns whether an update resumes a suspended object, or scales it up from no pods."""
     return bool(after.gangs) and not after.suspended and (before.suspended or not before.gangs)
 

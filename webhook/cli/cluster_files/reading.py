@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, everywhere
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, same_in_all_namespaces
 from webhook.admission.environment import Environment
 from webhook.files.reader import Document, documents
 from webhook.policy.engine.device_selectors import read_cluster
@@ -45,7 +45,7 @@ def read_environment(paths: Sequence[str]) -> Environment:
 
 def _environment(read_documents: Iterable[Document], settings: Settings = DEFAULT_SETTINGS) -> Environment:
     objects = objects_in(document.value for document in read_documents)
-    return Environment.of_objects(objects, everywhere(settings))
+    return Environment.of_objects(objects, same_in_all_namespaces(settings))
 
 
 def objects_in(values: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -28,7 +28,7 @@ from webhook.kube.standing import standing_of
 from webhook.policy.model.policy import PolicySet
 from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, Result
-from webhook.ui.decision_log import counted
+from webhook.ui.decision_log import counts_by_policy
 from webhook.ui.feed import Feed
 from webhook.ui.gate import Gate, KeyGate
 from webhook.ui.http import Page, Serving, serve
@@ -235,7 +235,7 @@ def _applied(policies: PolicySet, outcomes: list[MutationResult], now: float) ->
         Subject(outcome.name, str(outcome.document.value["apiVersion"]), "", 0, "", outcome.decision)
         for outcome in outcomes
     )
-    counts = counted(
+    counts = counts_by_policy(
         (result.policy, namespace_of(result.object), _outcome(result))
         for result in policy_results
         if result.source != "plan"

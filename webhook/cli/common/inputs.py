@@ -16,7 +16,7 @@ from planner.model.topology import Topology
 from planner.model.volumes import VOLUME_KINDS
 from planner.model.words import listed
 from webhook.admission.configuration.parameters import read_parameters
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Settings, everywhere
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Settings, same_in_all_namespaces
 from webhook.admission.environment import Environment
 from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.files.reader import Document, objects
@@ -94,7 +94,7 @@ def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, 
     Raises `InputError` for files that cannot be read.
     """
     settings = Settings(mode=args.mode)
-    snapshot, environment = None, Environment(settings=everywhere(settings))
+    snapshot, environment = None, Environment(settings=same_in_all_namespaces(settings))
     if args.cluster:
         snapshot, environment = read_cluster_files(args.cluster, settings)
     return snapshot, replace(environment, now=time.time())

@@ -128,7 +128,7 @@ def _lengths(reader: JournalReader) -> RunLengths:
     """Returns how long gangs ran, by an additional pass over the journal before the first decision. A pipe
     can be read only once; then the result is empty, and a note says so.
     """
-    ahead = reader.again()
+    ahead = reader.reopened()
     if ahead is None:
         inputs.note("a pipe is read once: a gang that begins earlier than it did ends when it did")
         return RunLengths()

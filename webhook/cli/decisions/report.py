@@ -19,7 +19,7 @@ from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.verdict_options import add_verdict_options, print_report
 from webhook.cli.decisions.mutate import MutationResult, decide_all, difference, notes, with_manifests
 from webhook.files.reader import STDIN, objects_and_errors
-from webhook.report.collect import Subject, results, unread
+from webhook.report.collect import Subject, results, unreadable_files
 from webhook.report.fabric_map import fabric_maps
 from webhook.report.model import EACH, TOGETHER, Report, Result
 from webhook.report.not_read import of_unknown_namespaces, of_unread_kinds
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     snapshot = snapshot and inputs.with_claims_of(snapshot, documents)
     outcomes = decide_all(policies, snapshot, documents, environment, together=args.together, replicas=True)
     fates = tuple((_namespace(outcome), outcome.decision.outcome) for outcome in outcomes)
-    all_results = (*unread(errors), *_results(outcomes, with_manifests(environment, documents)))
+    all_results = (*unreadable_files(errors), *_results(outcomes, with_manifests(environment, documents)))
     judged = (TOGETHER if args.together else EACH) if snapshot else ""
     report = Report(all_results, policies.revision, fates=fates, judged=judged)
     if args.output == "html":

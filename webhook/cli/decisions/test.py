@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from planner.cluster.hardware_update import with_hardware
-from planner.manifests.schedulers.systems import watched, witnesses
+from planner.manifests.schedulers.systems import scheduler_pods, watched
 from planner.model.errors import InputError, Where
 from planner.model.words import counted
 from webhook.admission.decision import decide
@@ -81,7 +81,7 @@ def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
     if case.cluster is not None:
         snapshot = read_cluster((f"{name} (cluster of {case.name!r})", item) for item in case.cluster)
         if case.watched:
-            seen = watched(snapshot.base.schedulers, witnesses(snapshot.bound))
+            seen = watched(snapshot.base.schedulers, scheduler_pods(snapshot.bound))
             snapshot = with_hardware(snapshot, replace(snapshot.base, schedulers=seen))
     environment = replace(Environment.of_objects(case.cluster or ()), now=case.now)
     decision = decide(case.request, policies, snapshot, "mutate", environment)

@@ -20,7 +20,15 @@ from webhook.kube.controller import steps
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
-from webhook.kube.controller.memory import Claim, Memory, alive, bereft, claim_of, patience, unused
+from webhook.kube.controller.memory import (
+    Claim,
+    Memory,
+    alive,
+    claim_of,
+    gangs_without_reservation,
+    patience,
+    unused,
+)
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.ownerless import ownerless, with_stored_owner
 from webhook.kube.controller.pace import Lasting, PositionPace
@@ -179,7 +187,7 @@ class Controller:
         await self._outcomes.write(world.snapshot)
         if self._fence is not None:
             book = await self._ledger.book(self._clock())
-            if not await self._fence.keep(world.snapshot.with_book(book)):
+            if not await self._fence.sync(world.snapshot.with_book(book)):
                 self._watch.news.set()
 
     def _remember(self, world: World, actions: Iterable[steps.Action], began: float) -> None:
@@ -206,11 +214,11 @@ class Controller:
         gangs = {held.gang for held in world.snapshot.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
-        gone, now = dict.fromkeys(bereft(world), world.now), world.now
+        gone, now = dict.fromkeys(gangs_without_reservation(world), world.now), world.now
         return Memory(
             deleted,
-            missing=self._missing.beyond(gone, now, lambda _: VANISHED_SECONDS),
-            idle=self._unused.beyond(unused(world), now, partial(patience, world)),
+            missing=self._missing.overdue(gone, now, lambda _: VANISHED_SECONDS),
+            idle=self._unused.overdue(unused(world), now, partial(patience, world)),
             moved_off=dict(self._moved_off),
         )
 

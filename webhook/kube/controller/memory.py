@@ -24,9 +24,9 @@ class Memory:
     """What former rounds have shown.
 
     `deleted`: the reservations whose object is deleted, as the API server has confirmed (`ownerless`), by id.
-    `missing`: the gangs whose reservation has not been in the book for a while (`bereft`). `idle`: the gangs
-    whose place no bound pod has used for longer than their namespace allows (`unused`). `moved_off`: the
-    nodes that a gang was moved off, by gang.
+    `missing`: the gangs whose reservation has not been in the book for a while (`gangs_without_reservation`).
+    `idle`: the gangs whose place no bound pod has used for longer than their namespace allows (`unused`).
+    `moved_off`: the nodes that a gang was moved off, by gang.
     """
 
     deleted: Mapping[str, Reservation] = field(default_factory=dict)
@@ -56,16 +56,16 @@ def alive(world: World) -> frozenset[Claim]:
     return frozenset(claim_of(r) for r in held if r.gang in world.gangs or is_used(world.snapshot, r))
 
 
-def bereft(world: World) -> frozenset[str]:
+def gangs_without_reservation(world: World) -> frozenset[str]:
     """Returns the gangs that name a reservation that is not in the book.
 
     That may be transient: a deleted workload releases its place before the watch shows the deletion. The
     controller therefore acts only if the state lasts (`Memory.missing`).
     """
-    return frozenset(gang.name for gang in world.gangs.values() if is_bereft(gang, world.snapshot))
+    return frozenset(gang.name for gang in world.gangs.values() if lacks_reservation(gang, world.snapshot))
 
 
-def is_bereft(gang: Gang, snapshot: Snapshot) -> bool:
+def lacks_reservation(gang: Gang, snapshot: Snapshot) -> bool:
     """Returns whether the gang names a reservation that is not in the book, and needs it at present."""
     if gang.finished or snapshot.holding(gang.name) is not None or _begins_in_kueue(gang, snapshot):
         return False
@@ -92,7 +92,7 @@ def unused(world: World) -> dict[str, float]:
     gangs = world.gangs
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
     since = {held.gang: held.created for held in claimed if not is_used(world.snapshot, held)}
-    bereft_gangs = (gang for gang in gangs.values() if is_bereft(gang, world.snapshot))
+    bereft_gangs = (gang for gang in gangs.values() if lacks_reservation(gang, world.snapshot))
     since |= {gang.name: 0.0 for gang in bereft_gangs if not has_bound_pod(world.snapshot, gang.group)}
     for name, held_since in since.items():
         pods = gangs[name].pods if name in gangs else ()

@@ -55,7 +55,7 @@ class NodeTaints:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    async def keep(self, snapshot: Snapshot) -> bool:
+    async def sync(self, snapshot: Snapshot) -> bool:
         """Sets the taints of the nodes to match the reservations in the snapshot.
 
         Returns False if a node could not be patched and should be tried again.

@@ -42,7 +42,7 @@ class Lasting:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
-    def beyond(
+    def overdue(
         self, seen: Mapping[str, float], now: float, patience: Callable[[str], float]
     ) -> frozenset[str]:
         """Returns the names that have been seen for at least `patience(name)` seconds; forgets names not in

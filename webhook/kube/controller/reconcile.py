@@ -39,7 +39,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import headroom
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
-from webhook.kube.controller.memory import NO_MEMORY, Memory, is_bereft, patience
+from webhook.kube.controller.memory import NO_MEMORY, Memory, lacks_reservation, patience
 from webhook.kube.controller.ownerless import GRACE_SECONDS, is_ownerless
 from webhook.kube.controller.replanning.follow import followed
 from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
@@ -109,7 +109,11 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
             due.actions += _left_by_schedulers(world, [holder])
     due.actions += _held_at_gates(world, planned.values())
     for gang in planned.values():  # rule 3
-        if gang.name in memory.missing and gang.name not in memory.idle and is_bereft(gang, due.snapshot):
+        if (
+            gang.name in memory.missing
+            and gang.name not in memory.idle
+            and lacks_reservation(gang, due.snapshot)
+        ):
             due.restore(gang)
     without = [
         gang for gang in planned.values() if not gang.finished and due.snapshot.holding(gang.name) is None

@@ -23,7 +23,7 @@ from planner.model.labels import RESERVED_TAINT
 from planner.model.resources import GPU
 from planner.model.words import counted
 from webhook.admission.configuration.parameters import read_parameters
-from webhook.admission.configuration.settings import Settings, everywhere
+from webhook.admission.configuration.settings import Settings, same_in_all_namespaces
 from webhook.admission.modes import mode_in_force
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.discovery import served_path
@@ -170,7 +170,7 @@ async def _modes(patient: Patient) -> list[CheckFinding]:
 
 async def _settings(patient: Patient) -> Callable[[str], Settings]:
     """Returns the settings by namespace, from the Deployment's `--mode` and the ConfigMap."""
-    chosen = everywhere(await installed_settings(patient.api, patient.namespace, patient.name))
+    chosen = same_in_all_namespaces(await installed_settings(patient.api, patient.namespace, patient.name))
     configured = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/configmaps/{PARAMETERS}")
     return partial(read_parameters(PolicySet(), configured)[0].settings, chosen)
 

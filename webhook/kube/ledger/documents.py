@@ -46,7 +46,7 @@ class Entry:
         return self.since or self.version
 
     @property
-    def kept(self) -> RecordedReservation | None:
+    def recorded(self) -> RecordedReservation | None:
         """The reservation with its order, None if the object is ignored."""
         return RecordedReservation(self.reservation, self.order) if self.reservation is not None else None
 

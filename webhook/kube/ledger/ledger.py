@@ -140,7 +140,7 @@ class KubeLedger:
         Writes nothing.
         """
         async with _reachable():
-            entry = self._view.kept(reservation_id)
+            entry = self._view.readable_entry(reservation_id)
             if entry is not None and not _is_claimed(entry):  # a claim would notice a deletion by its patch
                 await self._view.look(reservation_id)
             entry = await self._judged(reservation_id, now)
@@ -202,7 +202,7 @@ class KubeLedger:
         """Returns the reservation with this id from the watch, even if it has expired or was not judged; None
         for none.
         """
-        entry = self._view.kept(reservation_id)
+        entry = self._view.readable_entry(reservation_id)
         return entry.reservation if entry is not None else None
 
 

@@ -79,7 +79,7 @@ class Objects:
         """Applies an event of the watch."""
         metadata = event.object["metadata"]
         if event.type == "DELETED":
-            self.gone(metadata["name"], metadata["uid"])
+            self.record_deletion(metadata["name"], metadata["uid"])
         else:
             self.stored(event.object)
         self.shown = max(self.shown, int(metadata["resourceVersion"]))
@@ -95,7 +95,7 @@ class Objects:
         self._wake()
         return entry
 
-    def gone(self, name: str, uid: str) -> None:
+    def record_deletion(self, name: str, uid: str) -> None:
         """Records that the object with this UID was deleted."""
         self.dead[uid] = None
         if len(self.dead) > DEAD:

@@ -209,7 +209,7 @@ class Proposals:
         earlier attempt of the call wrote, and whose answer was lost.
         """
         if place.entry is None:
-            return self._view.kept(place.reservation.id) is None
+            return self._view.readable_entry(place.reservation.id) is None
         return call.written.get(place.reservation.id) == place.reservation
 
     async def _judged(self, call: _Call) -> list[_Place]:
@@ -261,7 +261,7 @@ class Proposals:
             if isinstance(verdict, Blocked):
                 return places, verdict.holder
             if isinstance(verdict, RecordedReservation):
-                entry = self._view.kept(verdict.reservation.id)
+                entry = self._view.readable_entry(verdict.reservation.id)
                 places.append(_Place(wish, entry, verdict.reservation))
             else:
                 taken[verdict.id] = RecordedReservation(verdict, _NEWEST)
@@ -279,7 +279,7 @@ class Proposals:
     async def _read(self, gang: str) -> None:
         name = reservation_id(gang)
         await self._view.look(name)
-        if self._view.kept(documents.next_name(name)) is not None:
+        if self._view.readable_entry(documents.next_name(name)) is not None:
             await self._view.look(documents.next_name(name))
 
     async def _written(self, call: _Call, places: Sequence[_Place]) -> list[_Place]:
@@ -351,7 +351,7 @@ class Proposals:
         entry, wanted = place.entry, place.reservation
         assert entry is not None, "what is settled was written"
         while documents.is_next(entry.name):
-            former = self._view.kept(wanted.id)
+            former = self._view.readable_entry(wanted.id)
             if former is None or former.reservation is None:
                 raise ChangedMeanwhile  # released meanwhile
             _check_kept(call, former.reservation, place.wish.reservation)
@@ -395,9 +395,9 @@ def _meets(expired: Entry, wanted: Reservation) -> bool:
 
     Finding an owner is expensive: a call does so only for these holds, and the leader for the others.
     """
-    assert expired.kept is not None, "what expires is a reservation"
-    own = expired.kept.reservation.gang == wanted.gang
-    return own or in_the_way(wanted, _OLDEST, [expired.kept]) is not None
+    assert expired.recorded is not None, "what expires is a reservation"
+    own = expired.recorded.reservation.gang == wanted.gang
+    return own or in_the_way(wanted, _OLDEST, [expired.recorded]) is not None
 
 
 def _check_kept(call: _Call, former: Reservation, wanted: Reservation) -> None:

@@ -61,7 +61,7 @@ class BookView:
 
     def has(self, name: str, now: float) -> bool:
         """Returns whether a reservation of this name is known and has not expired."""
-        entry = self.kept(name)
+        entry = self.readable_entry(name)
         return entry is not None and entry.reservation is not None and lives(entry.reservation, now)
 
     def expired(self, now: float) -> list[Entry]:
@@ -86,7 +86,7 @@ class BookView:
         return [
             kept
             for entry in self.objects.possible_blockers(reservation)
-            if (kept := entry.kept) is not None
+            if (kept := entry.recorded) is not None
             and (before is None or (kept.since < before and entry.name not in own))
         ]
 
@@ -106,11 +106,11 @@ class BookView:
         """Returns the reservation of this name, read from the API server if it is not known; None if there is
         none.
         """
-        if self.kept(name) is None:
+        if self.readable_entry(name) is None:
             await self.look(name)
-        return self.kept(name)
+        return self.readable_entry(name)
 
-    def kept(self, name: str) -> Entry | None:
+    def readable_entry(self, name: str) -> Entry | None:
         """Returns the reservation of this name if it is known and readable, else None."""
         entry = self.objects.entries.get(name)
         return entry if entry is not None and entry.reservation is not None else None
@@ -124,7 +124,7 @@ class BookView:
             if error.status != 404:
                 raise
             if former is not None:  # by UID: an object that was created since the read stays
-                self.objects.gone(name, former.uid)
+                self.objects.record_deletion(name, former.uid)
             return None
         self.objects.stored(document)
         return document
@@ -140,7 +140,7 @@ class BookView:
                 raise
             await self.look(entry.name)
             raise ChangedMeanwhile from None
-        self.objects.gone(entry.name, entry.uid)
+        self.objects.record_deletion(entry.name, entry.uid)
         return done
 
     async def merge(self, name: str, patch: Json) -> Entry:

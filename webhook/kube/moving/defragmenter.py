@@ -117,7 +117,7 @@ class Defragmenter:
         names = {gang.group.name for gang in runtime.waiting_gangs()}
         limits = {name: settings(namespace_of(name)).moves for name in names}
         chosen = {name: limit for name, limit in limits.items() if limit.after}
-        beyond = self._waiting.beyond(dict.fromkeys(chosen, now), now, lambda name: chosen[name].after)
+        beyond = self._waiting.overdue(dict.fromkeys(chosen, now), now, lambda name: chosen[name].after)
         if now < max(self._next_search, self._began + settings("").moves.every):
             return {}
         self._last_event = {name: since for name, since in self._last_event.items() if name in chosen}

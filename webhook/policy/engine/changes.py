@@ -20,7 +20,7 @@ Json = dict[str, Any]
 class Changes(Protocol):
     """The changes of a policy to an object with defaults."""
 
-    def onto(self, raw: Any) -> Any:
+    def applied_to(self, raw: Any) -> Any:
         """Returns `raw`, the object without defaults, with the changes; unchanged parts are shared
         with it.
         """
@@ -46,14 +46,14 @@ def carry(raw: Any, before: Any, after: Any) -> Any:
     `before` is `raw` with defaults. Returns the changed object; its unchanged parts are shared with `raw`.
     """
     changes = changes_between(before, after)
-    return raw if changes is None else changes.onto(raw)
+    return raw if changes is None else changes.applied_to(raw)
 
 
 @dataclass(frozen=True, slots=True)
 class _NewValue:
     value: Any
 
-    def onto(self, raw: Any) -> Any:
+    def applied_to(self, raw: Any) -> Any:
         return self.value
 
 
@@ -62,11 +62,11 @@ class _MapChanges:
     removed: frozenset[str]
     changed: tuple[tuple[str, Changes], ...]
 
-    def onto(self, raw: Any) -> Json:
+    def applied_to(self, raw: Any) -> Json:
         fields: Json = raw if isinstance(raw, dict) else {}
         result = {key: value for key, value in fields.items() if key not in self.removed}
         for key, changes in self.changed:
-            result[key] = changes.onto(fields.get(key))
+            result[key] = changes.applied_to(fields.get(key))
         return result
 
 
@@ -80,7 +80,7 @@ class _ListChanges:
     after: list[Any]
     elements: tuple[tuple[int | None, Changes | None], ...]
 
-    def onto(self, raw: Any) -> list[Any]:
+    def applied_to(self, raw: Any) -> list[Any]:
         items = raw if isinstance(raw, list) else self.before
         if len(items) != len(self.before):  # then indexes into `before` do not hold for `raw`
             return self.after
@@ -89,7 +89,7 @@ class _ListChanges:
             if index is None:
                 result.append(item)
             else:
-                result.append(items[index] if changes is None else changes.onto(items[index]))
+                result.append(items[index] if changes is None else changes.applied_to(items[index]))
         return result
 
 

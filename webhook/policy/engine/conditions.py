@@ -31,7 +31,7 @@ class _OfParameters:
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
         """Returns the value of a condition. Raises CelError, which is not cached."""
         params = activation.params
-        key = condition.meaning, id(params)
+        key = condition.equality_key, id(params)
         remembered = self.values.get(key)
         if remembered is None:
             if len(self.values) >= MAX_VALUES:
@@ -73,7 +73,7 @@ class KnownConditions:
         whole = activation.whole if reads.bayplan else None
         params = activation.params if reads.params else None
         pod_set = activation.target.pod_set if reads.pod_set else None  # a name, or a stand-in for it
-        key = condition.meaning, id(obj), id(whole), id(params), id(shown), id(pod_set)
+        key = condition.equality_key, id(obj), id(whole), id(params), id(shown), id(pod_set)
         remembered = self.values.get(key)
         if remembered is None:
             value = activation.evaluate(condition, budget)

@@ -83,7 +83,7 @@ class Forms:
             self.of_templates[target.path] = remembered
         return remembered[1]
 
-    def keep(self, target: Target, form: Form) -> None:
+    def record(self, target: Target, form: Form) -> None:
         """Records the form of a template in its new state."""
         self.of_templates[target.path] = target.raw, form
 

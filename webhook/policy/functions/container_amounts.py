@@ -1,7 +1,7 @@
 """CPU and memory of one pod's containers, one resource at a time: the stated and the resulting amounts.
 
 `StatedContainer` is a container as its author wrote it. Amounts are quantities as text ("1500m", "32Gi"), as
-they are written into the manifest; they are added and compared as whole cores or bytes (`counted`).
+they are written into the manifest; they are added and compared as whole cores or bytes (`whole_units`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class AmountRules:
 def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[Json]:
     """Returns each container's amount of the resource as text, in the containers' order."""
     poll("policies")
-    taken = sum(counted(_lasting(box, 0, rules), rules) for box in containers if box.lasts and not box.shares)
+    taken = sum(
+        whole_units(_lasting(box, 0, rules), rules) for box in containers if box.lasts and not box.shares
+    )
     sharers = sum(box.lasts and box.shares for box in containers)
     lasting = [
         _lasting(box, _share_reduction(taken, sharers, rules), rules) if box.lasts else ""
@@ -90,7 +92,9 @@ def _later_amounts(
 
     `lasting`: each container's amount as text, "" for an ordinary init container.
     """
-    counts = [counted(text, rules) if box.lasts else 0 for box, text in zip(containers, lasting, strict=True)]
+    counts = [
+        whole_units(text, rules) if box.lasts else 0 for box, text in zip(containers, lasting, strict=True)
+    ]
     mains = [count if box.part == "containers" else 0 for box, count in zip(containers, counts, strict=True)]
     total = sum(counts)
     return [total - upto + main for upto, main in zip(accumulate(counts), accumulate(mains), strict=True)]
@@ -120,7 +124,9 @@ def _ordinary_init(box: StatedContainer, later: int, rules: AmountRules) -> Json
     free = min(later, _bytes_or_cores(rules.allowed, rules))
     spare = written(free, rules) if free else rules.small
     share = _share(box, 0, rules) if box.shares else spare
-    return _stated_or_share(box, share if counted(share, rules) > counted(spare, rules) else spare, rules)
+    return _stated_or_share(
+        box, share if whole_units(share, rules) > whole_units(spare, rules) else spare, rules
+    )
 
 
 def _stated_or_share(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
@@ -129,7 +135,7 @@ def _stated_or_share(box: StatedContainer, share: Json, rules: AmountRules) -> J
     """
     request, limit = stated(box.requests, rules.resource), stated(box.limits, rules.resource)
     if limit == "" and request != "":
-        return _whole(request if counted(request, rules) >= counted(share, rules) else share, rules)
+        return _whole(request if whole_units(request, rules) >= whole_units(share, rules) else share, rules)
     first, second = (limit, request) if rules.limits_first else (request, limit)
     return _whole(first if first != "" else second if second != "" else share, rules)
 
@@ -160,7 +166,7 @@ def _whole(text: Json, rules: AmountRules) -> Json:
     return whole(text, rules.step) if rules.resource == "cpu" else text
 
 
-def counted(text: Json, rules: AmountRules) -> int:
+def whole_units(text: Json, rules: AmountRules) -> int:
     """Converts a quantity to whole cores or bytes; 0 for an invalid quantity, which the API server
     refuses.
     """

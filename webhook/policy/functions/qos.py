@@ -27,8 +27,8 @@ from webhook.policy.functions.container_amounts import (
     Resource,
     StatedContainer,
     amounts,
-    counted,
     stated,
+    whole_units,
     written,
 )
 from webhook.policy.functions.gpu_shares import GpuPortion, share_of
@@ -324,8 +324,8 @@ def _equal_pod_amount(task: _Task, own: tuple[Json, Json], rules: AmountRules) -
         text = limit if rules.limits_first or request == "" else request
     else:
         boxes = [replace(box, requests={}) for box in task.containers if box.lasts]
-        total = sum(counted(text, rules) for text in amounts(boxes, rules))
-        text = request if counted(request, rules) >= total else written(total, rules)
+        total = sum(whole_units(text, rules) for text in amounts(boxes, rules))
+        text = request if whole_units(request, rules) >= total else written(total, rules)
     return whole(text, rules.step) if rules.resource == "cpu" else text
 
 

@@ -72,7 +72,7 @@ class Expression:
     reads: Reads
 
     @property
-    def meaning(self) -> tuple[object, ...]:
+    def equality_key(self) -> tuple[object, ...]:
         """A key: expressions with equal keys have the same value for the same inputs, also in different
         policies.
         """

@@ -27,7 +27,7 @@ class Watched(Expression):
     tell: Callable[[Key], None]
 
     @property
-    def meaning(self) -> tuple[object, ...]:
+    def equality_key(self) -> tuple[object, ...]:
         """A unique key: this expression itself must be evaluated, not an equal one of another policy."""
         return self.policy, self.label
 

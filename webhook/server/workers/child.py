@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.cluster import plan_cache
-from planner.cluster.delta import after
+from planner.cluster.delta import apply_delta
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
@@ -54,7 +54,7 @@ class Child:
 
     def _decided(self, job: DecisionJob) -> Decision:
         if self.snapshot is not None and job.difference is not None:
-            self.snapshot = after(self.snapshot, job.difference)
+            self.snapshot = apply_delta(self.snapshot, job.difference)
         environment = worker_environment(job.surroundings, self.memory, self._ask, self.late)
         decision = decide(job.request, self.policies, self.snapshot, job.phase, environment)
         return decision if decision.plan is None else replace(decision, plan=_bare(decision.plan))

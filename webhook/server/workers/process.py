@@ -147,7 +147,7 @@ def _fork(snapshot: Snapshot | None) -> int:
         warnings.simplefilter(
             "ignore", DeprecationWarning
         )  # Python 3.12 and later warn of each fork of a process with threads
-        held.enter_context(plan_cache.still())
+        held.enter_context(plan_cache.without_lane_changes())
         if snapshot is not None:
             held.enter_context(snapshot.base.capacities.lock)
         return os.fork()

@@ -181,11 +181,11 @@ def _fault(key: str, form: str) -> str:
             return ""
         right = " and a ".join(sorted(forms))
         return f"{form} {key} is not read. What would work: the {right} of that name"
-    right_key = meant(key)
+    right_key = likely_key(key)
     return f"{form} {key} is not read by anyone. What would work: {right_key}" if right_key else ""
 
 
-def meant(key: str) -> str:
+def likely_key(key: str) -> str:
     """Returns the known key that is probably meant; "" if none is similar."""
     domain, slash, name = key.rpartition("/")
     if key in _REAL or len(key) > _LONGEST:

@@ -4,7 +4,8 @@
 - `subgroups`: the parts of such a gang, for example prefill and decode
 - `merge`: combines the members of one gang, so that each object is planned as part of the whole
 
-Other packages mainly use `PodGroups`, `MAIN`, `OTHERS` of `pod_groups`, and `joined`, `whole` of `merge`.
+Other packages mainly use `PodGroups`, `MAIN`, `OTHERS` of `pod_groups`, and `joined`, `with_whole_gang` of
+`merge`.
 
 Begin with `pod_groups`.
 """

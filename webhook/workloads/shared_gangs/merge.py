@@ -43,7 +43,7 @@ def joined(workloads: Iterable[Workload]) -> list[Workload]:
     for workload in listed:
         if _joins(workload):
             members = by_gang.pop(workload.gangs[0].name, None)
-            workload = whole(workload, members) if members else replace(workload, gangs=())
+            workload = with_whole_gang(workload, members) if members else replace(workload, gangs=())
         result.append(workload)
     return result
 
@@ -52,7 +52,7 @@ def _joins(workload: Workload) -> bool:
     return workload.share is not None and bool(workload.gangs) and not workload.suspended
 
 
-def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
+def with_whole_gang(workload: Workload, members: Iterable[Workload]) -> Workload:
     """Returns the workload with its whole gang: all its `members`, including this one, and placeholders for
     the others.
     """

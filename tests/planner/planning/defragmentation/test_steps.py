@@ -9,7 +9,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
-from planner.planning.defragmentation.evacuation import left_behind, shut
+from planner.planning.defragmentation.evacuation import left_behind, with_cordoned
 from planner.planning.defragmentation.movable import Movable
 from planner.planning.defragmentation.steps import (
     MoveTask,
@@ -35,7 +35,7 @@ R1 = ("a", "b")
 
 def cordoned(*movables: Movable) -> Snapshot:
     """The racks with their pods; r1 is to be freed."""
-    return shut(occupied(RACKS, *movables), R1)
+    return with_cordoned(occupied(RACKS, *movables), R1)
 
 
 def task_of(snapshot: Snapshot, movables: Iterable[Movable]) -> MoveTask:
@@ -54,7 +54,7 @@ def step_of(snapshot: Snapshot, *movables: Movable) -> Step:
 
 def holding(snapshot: Snapshot, movable: Movable, *open_nodes: str) -> Snapshot:
     """The movable with the reservation that the planner makes if only these nodes are schedulable."""
-    around = left_behind(shut(snapshot, set(snapshot.nodes) - set(open_nodes)), [movable])
+    around = left_behind(with_cordoned(snapshot, set(snapshot.nodes) - set(open_nodes)), [movable])
     held = reservation_for(around, movable.group, plan(around, movable.group))
     assert held is not None, "it has a place"
     return snapshot.with_reservation(held)
@@ -93,7 +93,7 @@ def test_nothing_is_done_before_the_cordons_are_seen():
 def test_nobody_is_evicted_while_the_reservation_is_still_there():
     """The leader moves it, and only then the pods are evicted, to where it is."""
     pair = together("pair", "a b", gpu=8)
-    before = shut(holding(occupied(RACKS, pair), pair, *R1), R1)
+    before = with_cordoned(holding(occupied(RACKS, pair), pair, *R1), R1)
     task = move_task(before, [pair], R1)
     assert isinstance(task, NotYet)
     assert "team/Job/pair" in task.message

@@ -133,7 +133,7 @@ def test_an_object_that_was_deleted_does_not_come_back():
     """The watch may report earlier versions after the deletion is known."""
     book = Objects()
     book.stored(reservation("a", 7, since=2))
-    book.gone("a", reservation("a", 7)["metadata"]["uid"])
+    book.record_deletion("a", reservation("a", 7)["metadata"]["uid"])
     book.changed(Event("MODIFIED", reservation("a", 6, since=1)))
     book.stored(reservation("a", 7, since=2))
     book.replaced([book.read(reservation("a", 7, since=2))], 7)
@@ -144,7 +144,7 @@ def test_an_object_without_a_commit_counts_for_nothing():
     """A writer that died before its commit left it."""
     book = Objects()
     book.stored(item("a", 3, spec={"gang": "a/Job/a", "mode": "domain"}, status={}))
-    assert book.entries["a"].kept is None
+    assert book.entries["a"].recorded is None
 
 
 def test_a_reservation_that_does_not_read_is_left_out():
@@ -153,4 +153,4 @@ def test_a_reservation_that_does_not_read_is_left_out():
     broken = reservation("a", 3)
     broken["spec"] = {"gang": "a/Job/a", "mode": "sideways"}
     book.stored(broken)
-    assert book.entries["a"].kept is None
+    assert book.entries["a"].recorded is None

@@ -27,7 +27,7 @@ from tests.webhook.placement.test_gangs_across_objects import (
     seats_of_members,
 )
 from tests.webhook.workloads import objects as o
-from webhook.kube.controller.memory import NO_MEMORY, Memory, bereft
+from webhook.kube.controller.memory import NO_MEMORY, Memory, gangs_without_reservation
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import (
     Action,
@@ -142,7 +142,7 @@ def test_a_reservation_of_several_jobs_that_vanished_is_made_again() -> None:
     state, works = stored(cluster(RACKS), PREFILL, DECODE)
     without = state.without(GANG)
     seen = watching(without, works)
-    assert bereft(seen) == {GANG}
+    assert gangs_without_reservation(seen) == {GANG}
     (restore,) = done(seen, Restore, Memory(missing=frozenset({GANG})))
     again = places(restore.reservation.assignments)
     assert Counter(part for part, _ in again.elements()) == {"prefill": 2, "decode": 2}

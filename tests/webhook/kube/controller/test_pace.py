@@ -18,8 +18,8 @@ def test_the_head_of_a_queue_is_told_its_place_soon_and_its_tail_seldom() -> Non
 def test_what_lasts_is_told_when_it_has_been_seen_for_so_long_without_a_break() -> None:
     """Or from the first look on, where it can be told that it was there before."""
     lasting = Lasting()
-    assert lasting.beyond({"a": 0.0, "old": -60.0}, 0.0, lambda _: 60.0) == {"old"}
-    assert lasting.beyond({"a": 59.0}, 59.0, lambda _: 60.0) == frozenset()
-    assert lasting.beyond({"a": 60.0}, 60.0, lambda _: 60.0) == {"a"}
-    assert lasting.beyond({}, 61.0, lambda _: 60.0) == frozenset()
-    assert lasting.beyond({"a": 62.0}, 62.0, lambda _: 60.0) == frozenset()
+    assert lasting.overdue({"a": 0.0, "old": -60.0}, 0.0, lambda _: 60.0) == {"old"}
+    assert lasting.overdue({"a": 59.0}, 59.0, lambda _: 60.0) == frozenset()
+    assert lasting.overdue({"a": 60.0}, 60.0, lambda _: 60.0) == {"a"}
+    assert lasting.overdue({}, 61.0, lambda _: 60.0) == frozenset()
+    assert lasting.overdue({"a": 62.0}, 62.0, lambda _: 60.0) == frozenset()

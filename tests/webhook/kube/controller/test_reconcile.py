@@ -16,7 +16,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
-from webhook.kube.controller.memory import Memory, alive, bereft, claim_of, unused
+from webhook.kube.controller.memory import Memory, alive, claim_of, gangs_without_reservation, unused
 from webhook.kube.controller.reconcile import queue, reconcile
 from webhook.kube.controller.steps import Admit, ClaimFor, LetIn, MoveTo, Release, Restore, Stuck, WaitAction
 from webhook.kube.controller.world import World
@@ -288,7 +288,7 @@ def test_a_gang_that_would_rather_start_than_wait_has_its_gate_opened():
 def vanished(snapshot: Snapshot, *works: Work) -> tuple[World, Memory]:
     """The world in which these gangs' reservations have been missing for a while."""
     seen = world(snapshot, works=works)
-    return seen, Memory(missing=bereft(seen))
+    return seen, Memory(missing=gangs_without_reservation(seen))
 
 
 def test_a_reservation_that_vanished_is_made_again_where_the_templates_pin_the_gang():
@@ -340,7 +340,7 @@ def test_the_gangs_are_gathered_once_in_a_round(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(gathering, "_shared_gang", counted)
     works = (work(job("a")), work(job("b")))
     seen = world(booked(racks(2, 2), job("a")), works=works)
-    memory = Memory(missing=bereft(seen), idle=frozenset(unused(seen)))
+    memory = Memory(missing=gangs_without_reservation(seen), idle=frozenset(unused(seen)))
     reconcile(seen, memory)
     assert reads == {"a": 1, "b": 1}
 

@@ -21,7 +21,7 @@ from tests.builders import gang, racks
 from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from tests.webhook.kube.ledger.replicas import started
 from tests.webhook.kube.worlds import pod, work
-from webhook.admission.configuration.settings import Settings, default_settings, everywhere
+from webhook.admission.configuration.settings import Settings, default_settings, same_in_all_namespaces
 from webhook.kube.api.client import ApiError
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
@@ -222,7 +222,7 @@ async def test_a_pool_that_the_parameter_says_may_grow_opens_the_gates_of_who_wa
     gated = pod("b-1", "b")
     pools = Settings(growing=pools_from_text("h100: nvidia.com/gpu=8", Where()))
     works = (work(gang(2, name="default/Job/b", reserve="nodes"), queued=True),)
-    for settings, first in ((default_settings, "events"), (everywhere(pools), "b-1")):
+    for settings, first in ((default_settings, "events"), (same_in_all_namespaces(pools), "b-1")):
         calls: list[str] = []
 
         async def noted(method: str, path: str, calls: list[str] = calls) -> None:
@@ -279,7 +279,7 @@ async def test_a_place_to_which_its_scheduler_brings_no_pod_is_free_after_the_na
     """By `reserve.unbound-seconds`, which is half an hour where nobody chose: here it is a minute."""
     group, cluster = part("idle"), racks(1, 1)
     left = pod("idle-0", "idle", gated=False, verdict="kai-scheduler says: OverLimit")
-    impatient = everywhere(Settings(unbound_seconds=60))
+    impatient = same_in_all_namespaces(Settings(unbound_seconds=60))
     async with leading(cluster, work(group), pods=(left,), settings=impatient) as (client, ledger, other):
         await ledger.reserve(claimed(cluster, group), 0, NOW)
 

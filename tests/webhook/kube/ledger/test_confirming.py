@@ -91,9 +91,9 @@ def test_a_claim_in_time_writes_nothing_before_its_object_is_seen() -> None:
         ledger, _ = await started(ApiServer())
         words = ConfirmingLedger(ledger, Stored())
         await words.reserve_all([Wish(hold(), 0)], NOW)
-        before = ledger._view.kept(reservation_id(GANG))
+        before = ledger._view.readable_entry(reservation_id(GANG))
         assert await words.claim(reservation_id(GANG), "uid-1", NOW + 1)
-        assert ledger._view.kept(reservation_id(GANG)) == before
+        assert ledger._view.readable_entry(reservation_id(GANG)) == before
 
     run(script)
 

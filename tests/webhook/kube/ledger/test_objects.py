@@ -40,7 +40,7 @@ def after(steps: list[Step]) -> BookView:
             reservation = as_next(reservation, expires or NOW)
             name = reservation.id
         if kind == "gone":
-            view.objects.gone(name, name)
+            view.objects.record_deletion(name, name)
         else:
             entry = Entry(name, name, version, 0, None if kind == "unread" else reservation)
             view.objects.replaced([*view.objects.entries.values(), entry], version)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webhook.workloads.keys.known_keys import KNOWN_KEYS
-from webhook.workloads.keys.misspelt_keys import DOMAINS, meant, misspelt, misspelt_resources
+from webhook.workloads.keys.misspelt_keys import DOMAINS, likely_key, misspelt, misspelt_resources
 
 OURS = sorted(
     {key.name for key in KNOWN_KEYS if key.name.startswith(tuple(f"{domain}/" for domain in DOMAINS))}
@@ -30,14 +30,14 @@ OURS = sorted(
 )
 def test_a_key_that_is_nearly_right_is_told_with_the_right_one(written: str, right: str) -> None:
     """A letter too few or too many, another sign, the domain of a neighbour or none."""
-    assert meant(written) == right
+    assert likely_key(written) == right
     assert misspelt({"annotations": {written: "x"}})[0].endswith(f"What would work: {right}")
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_key_is_meant_by_itself_with_a_letter_less(name: str) -> None:
     """Or another key of the same family is as near."""
-    assert meant(name[:-1]) in OURS or len(name.rpartition("/")[2]) < 5
+    assert likely_key(name[:-1]) in OURS or len(name.rpartition("/")[2]) < 5
 
 
 REAL = (
@@ -56,7 +56,7 @@ REAL = (
 @pytest.mark.parametrize("key", REAL)
 def test_other_keys_of_these_systems_and_other_peoples_are_left_alone(key: str) -> None:
     """What is real, or too short to tell, is no mistake."""
-    assert meant(key) == ""
+    assert likely_key(key) == ""
 
 
 @pytest.mark.parametrize(

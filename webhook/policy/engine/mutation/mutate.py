@@ -274,7 +274,7 @@ class MutatingPass:
                 if changes is not None:
                     steps.append(changes)
                     # The next mutation sees the form of the changed template.
-                    target = target.as_in(target.write_back(self.obj, changes.onto(target.obj or {})))
+                    target = target.as_in(target.write_back(self.obj, changes.applied_to(target.obj or {})))
                     changed = self.policy_pass.form(target, template=True)
                     if changed is None:
                         return None
@@ -288,10 +288,10 @@ class MutatingPass:
         poll_policies()
         raw = carried = target.obj or {}
         for changes in change.steps:
-            carried = changes.onto(carried)
+            carried = changes.applied_to(carried)
         if carried is not raw:
             self.obj = target.write_back(self.obj, carried)
-            self.policy_pass.cache.forms.keep(target.as_in(self.obj), change.form)
+            self.policy_pass.cache.forms.record(target.as_in(self.obj), change.form)
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
         """Runs the policy on one target; `before`: the object before this binding of the policy.
