@@ -5,6 +5,7 @@ Words:
 - *hold*: a reservation with an expiry; it becomes permanent when the stored workload *claims* it
 - *observed* namespace: not in mode `enforce`, so nothing is reserved or enforced there
 - *gang*: pods that start together or not at all; named NAMESPACE/KIND/NAME, usually after their workload
+- an object *names* a reservation if its annotation has the reservation's id
 
 Modules:
 - `api`: calls to the API server

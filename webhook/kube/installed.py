@@ -1,4 +1,4 @@
-"""Reads the settings of an installation from the arguments of its Deployment."""
+"""Reads the settings of an installation, of which only the mode is in its Deployment's arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def installed_settings(api: Api, namespace: str, name: str = NAME) -> Sett
 
 
 def settings_of(deployment: Json | None) -> Settings:
-    """Returns the settings in the Deployment's arguments, or the defaults without one."""
+    """Returns the default settings, with the mode in the Deployment's arguments if there is a Deployment."""
     return Settings(mode=mode_of_arguments(deployment or {}))
 
 

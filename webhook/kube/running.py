@@ -67,8 +67,8 @@ to its mirror in the API server.
 
 @dataclass(frozen=True, slots=True)
 class RunningObject:
-    """The manifest of a workload that is planned by itself: no controller of a known kind has created it.
-    Otherwise that controller is planned.
+    """The manifest of a workload that no controller of a known kind has created. A workload that has such a
+    controller is planned with it, and gets no `RunningObject`.
 
     `name`: NAMESPACE/KIND/NAME. `text`: the manifest as JSON; ten thousand parsed objects would take most of
     a gigabyte. `pods`: NAMESPACE/NAME of the pods that it owns, directly or through other objects.
@@ -103,7 +103,7 @@ class RunningCluster:
 
     def without(self, obj: RunningObject, gangs: Iterable[str]) -> Snapshot:
         """Returns the cluster without an object's pods and without the reservations of its gangs, so that
-        the object can be planned as if it was new. `gangs`: the names of its gangs.
+        the object can be planned as if it were new. `gangs`: the names of its gangs.
         """
         left = self.snapshot
         for gang in gangs:

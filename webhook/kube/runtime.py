@@ -67,7 +67,7 @@ class ClusterRuntime:
     certificates: SecretCertificates | None = None
     """Set if the certificates are in a Secret of the cluster."""
     recoveries: Histogram | None = None
-    """The controller's metric; None if the replica does not take part in the leader election."""
+    """The controller's metric of recoveries; None if the replica takes no part in the leader election."""
     reports: ReportWriter[Any] | None = None
     """The writer of Reports, None if the server has none."""
     taints: bool = False

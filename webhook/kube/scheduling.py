@@ -1,6 +1,4 @@
-"""Reads the objects for `scheduling_findings` from the API server; of a kind that is not served there are
-none.
-"""
+"""Reads the objects for `scheduling_findings` from the API server: none of a kind that is not served."""
 
 from __future__ import annotations
 

@@ -60,8 +60,9 @@ class GangStanding:
     `position`: in the queue, from 1; 0 if the gang is not queued. `bound`: the number of its pods on nodes,
     at most its size; `surplus`: the number beyond its size, for example a pod that terminates while its
     replacement has started; `gated`: the number that wait at Bayplan's scheduling gate. `reservation`: what
-    the gang holds, or will hold if it is `admitted`. `answer`: why it waits, None if it was not planned.
-    `place`: why it has its position in the queue.
+    the gang holds, or will hold if it is `admitted`. `answer`: the
+    planner's, for example why it waits or is stuck; None if it was not planned. `place`: why it has its
+    position in the queue.
     """
 
     name: str

@@ -52,8 +52,8 @@ class _Reviews:
 
 
 def review(query: Query, user: UserInfo) -> Json:
-    """Returns the SubjectAccessReview for a query: for the service account that it names, or else for the
-    user.
+    """Returns the SubjectAccessReview for a query: about the service account that the query names, or else
+    about the user.
     """
     spec: Json = {"user": user.username, "uid": user.uid, "groups": list(user.groups)}
     spec["extra"] = {key: list(values) for key, values in user.extra.items()}

@@ -22,7 +22,8 @@ Modules:
 - `gated_pods`, `node_taints`: the patches of pods and nodes; `pod_patches`: applies them to pods
 - `place_notes` (pure): the annotations about a place; `workload_notes`: writes them onto workloads
 - `controller`: carries out the steps; `leader`: elects the leading replica
-- `events`: writes events for users; `pace`: how often, by the gang's position in the queue
+- `events`: writes events for users; `pace`: how often a queue position is reported, and how long a state
+  must last before the controller acts on it
 - `gang_history`: how gangs ended on each leaf, for the leaf-spine rules
 - `recovery_metrics`: how soon a gang that lost a node has a place again
 

@@ -54,7 +54,7 @@ SETTLE_SECONDS = 0.1
 """Minimum pause after a round, so that simultaneous changes are handled together."""
 
 IDLE_SECONDS = 5.0
-"""Maximum seconds between two rounds without changes: waiting times end, and holds expire."""
+"""Maximum seconds between two rounds: waiting times end although nothing changes in the cluster."""
 
 VANISHED_SECONDS = 8.0
 """Seconds for which the reservation of an admitted gang must be missing before it is restored: if the gang
@@ -68,8 +68,8 @@ MOST_REST = 3.0
 """Maximum pause in seconds after a round that took long."""
 
 OF_ALL_CALLS = (0, 401, 429)
-"""HTTP statuses (0: no answer) that end a round, because other calls would get them too. Others concern one
-object: a policy or a broken webhook may refuse every write in a tenant's namespace.
+"""HTTP statuses (0: no answer) that end a round, because other calls would get them too. After another one,
+the round goes on: for example, a policy or a broken webhook refuses all writes in one tenant's namespace.
 """
 
 log = logging.getLogger("bayplan")
@@ -315,7 +315,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
 
     async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
-        """Reports why the scheduler binds no pods; asks for it every `ASKED_SECONDS`, not in every round."""
+        """Reports why the scheduler binds no pods; looks the reason up every `ASKED_SECONDS` at most."""
         now = self._clock()
         if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
             self._asked[gang.name] = now
@@ -325,8 +325,8 @@ class Controller:
             await self._recorder.tell(gang.ref, "Unbound", f"{left} on no node yet; {words}", warning=True)
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
-        """Reserves the seats where pods were bound, even on full nodes: the use of these pods is counted
-        already. Raises `Conflict` if another gang has reserved these nodes since the snapshot.
+        """Reserves the seats where pods were bound. Free amounts are not checked, because these very pods may
+        have filled the nodes. Raises `Conflict` if another gang has reserved these nodes since the snapshot.
         """
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())

@@ -33,7 +33,9 @@ class Recorder:
     _told_digests: dict[str, None] = field(default_factory=dict)
 
     async def tell(self, ref: Ref, reason: str, message: str, *, warning: bool = False) -> None:
-        """Writes one event on an object, unless this recorder has written the same before."""
+        """Writes one event on an object, unless this recorder has written the same before, or the object has
+        no UID.
+        """
         text = message if len(message) <= LONGEST else message[: LONGEST - 1] + "…"
         digest = hashlib.sha256(f"{ref.uid}\0{reason}\0{text}".encode()).hexdigest()[:16]
         if digest in self._told_digests or not ref.uid:

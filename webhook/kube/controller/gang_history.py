@@ -20,6 +20,7 @@ from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError
 
 PAUSE = 30.0
+"""Minimum seconds between two writes."""
 
 
 _MOST_KEPT = 10_000

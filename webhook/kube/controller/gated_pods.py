@@ -41,12 +41,17 @@ def let_in(
 
 
 def is_placed_by_kueue(spec: Mapping[str, Any]) -> bool:
-    """Returns whether Kueue will pin the pod: a node affinity of ours might contradict Kueue's."""
+    """Returns whether Kueue will pin the pod. Bayplan then adds no node affinity, which might contradict
+    Kueue's.
+    """
     return any(gate.get("name") == KUEUE_TOPOLOGY_GATE for gate in spec.get("schedulingGates") or [])
 
 
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
-    """Returns each existing term with our requirements added, or our terms if there are none."""
+    """Returns the pod's terms `former`, each with our requirements added, or only our `terms` if it has none.
+
+    If `terms` are several, the requirement is that the node is one of `hosts`.
+    """
     if not former:
         return [node_term_json(term) for term in terms]
     ours = terms[0] if len(terms) == 1 else (Requirement(HOSTNAME, "In", tuple(hosts)),)

@@ -17,8 +17,8 @@ from webhook.placement.workload_plan import GangPlan, plan_workload
 
 
 def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang, tuple[GangMember, ...]]:
-    """Returns the gang with its PodSets and pods as the reservation `held` has seats for them, and the late
-    members, for which it has none. A gang of one object is returned unchanged.
+    """Returns the gang with the PodSets of the reservation `held`, to which its pods are assigned, and the
+    late members, for which `held` has no seats. A gang of one object is returned unchanged.
     """
     if not gang.members:
         return gang, ()
@@ -46,8 +46,8 @@ def beside_held(
     pods: Sequence[Unbound],
     limits: HoldLimits,
 ) -> tuple[GangPlan, SeatNames]:
-    """Returns the plan of the gang with seats for a late member beside the seats that the gang holds, and
-    for each PodSet of the member, by its name in the member, its name in the gang.
+    """Returns the plan of the gang with seats for a late member beside the seats that the gang holds, and the
+    names of the member's PodSets in the gang, by their names in the member's own object.
 
     `pods`: the member's unbound pods; its seats are on the nodes of their Kueue flavors.
     """

@@ -66,7 +66,9 @@ def gangs_without_reservation(world: World) -> frozenset[str]:
 
 
 def lacks_reservation(gang: Gang, snapshot: Snapshot) -> bool:
-    """Returns whether the gang names a reservation that is not in the book, and needs it at present."""
+    """Returns whether the gang names a reservation that is not in the book, and needs it: the gang has not
+    finished, and does not wait at Kueue's gate to start again.
+    """
     if gang.finished or snapshot.holding(gang.name) is not None or _begins_in_kueue(gang, snapshot):
         return False
     return reservation_id(gang.name) in gang.ids
@@ -74,18 +76,19 @@ def lacks_reservation(gang: Gang, snapshot: Snapshot) -> bool:
 
 def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
     """Returns whether Kueue manages all of the gang's pods, and each still has Kueue's gate or Bayplan's. The
-    gang then starts as a new one does, from Bayplan's queue, and needs no former place.
+    gang then starts like a new one, from Bayplan's queue, and its former place is not restored.
     """
     at_gates = all(pod.selection is not None and (pod.gated or pod.awaits_kueue) for pod in gang.pods)
     return bool(gang.pods) and at_gates and not has_bound_pod(snapshot, gang.group)
 
 
 def unused(world: World) -> dict[str, float]:
-    """Returns the gangs whose claimed place no bound pod uses, with the time since which that is certain
-    (seconds since the epoch).
+    """Returns the gangs whose claimed place no bound pod uses, each with the time since which this world
+    proves that (seconds since the epoch).
 
-    The time is the present, unless a scheduler has left all pods of the gang unbound: then it is when the
-    place was reserved, or when the last of these pods was created if that is later. Gangs whose reservation
+    In general that is the present: bound pods may have ended a moment ago. If a scheduler has left all pods
+    of the gang unbound, it is when the place was reserved, or when the last of these pods was created if that
+    is later. Gangs whose reservation
     is not in the book are included, so that `reconcile` does not restore a place that no pod has used for too
     long.
     """

@@ -14,7 +14,7 @@ NEAR = 8
 
 
 NEAR_SECONDS, FAR_SECONDS = 2.0, 60.0
-"""Seconds between two events for a gang, near the head and behind."""
+"""Minimum seconds between two events for a gang: at the first `NEAR` positions, and behind them."""
 
 
 class PositionPace:

@@ -84,8 +84,8 @@ from webhook.placement.queue import plan_queue
 from webhook.placement.workload_plan import short_of_place
 
 MAX_PLANNED = 64
-"""Maximum number of waiting gangs that one round plans, so that it ends within seconds; the gangs behind them
-only get their position.
+"""Maximum number of waiting gangs that one round plans, so that it ends within seconds. For the gangs behind
+them, only the position in the queue is reported.
 """
 
 
@@ -162,7 +162,9 @@ class _Due:
             self._join(world, replace(gang, refs=(*gang.refs, *own), pods=pods), member)
 
     def restore(self, gang: Gang) -> None:
-        """Rule 3: restores the reservation that has vanished."""
+        """Rule 3: reserves a place again for a gang whose reservation has vanished, or reports that there is
+        none.
+        """
         gang = _in_flavors(self.snapshot, gang)
         outcome = restored(self.snapshot, gang.group, _freed(self.snapshot, gang).group)
         if isinstance(outcome, Reservation):
@@ -176,8 +178,9 @@ class _Due:
         self.snapshot = self.snapshot.without(reservation.gang)
 
     def _moved(self, gang: Gang, reservation: Reservation) -> Reservation:
-        """Returns the reservation that the gang has after rule 2, and adds the action that replaces the
-        former one: after lost nodes with a new plan, after a binding elsewhere with the nodes of the pods.
+        """Returns the gang's reservation after rule 2, and adds the action that replaces the former one: a
+        new plan if nodes are lost, or the nodes where the pods are if they were bound elsewhere. If there is
+        no place, adds a report, and returns the former reservation.
         """
         selections = of_pods(gang.group, gang.pods)
         lost = lost_nodes(self.snapshot, reservation)
@@ -335,8 +338,8 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
 
 
 def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
-    """Returns the gang without the node affinity that its plans wrote: those of its templates, which keep the
-    pin to the first place after the gang has moved, and that of the reservation `held`.
+    """Returns the gang without its pins: the node affinity that plans wrote into its templates, which still
+    name the first place after the gang has moved, and the node affinity for the reservation `held`.
     """
     return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
 
@@ -346,8 +349,8 @@ def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
 
     For each PodSet, the unbound pods determine the flavor, because the planned seats are for them; the bound
     pods do only if all are bound. Bound pods may be in a former flavor: if they always counted, the gang
-    would move in each round. For a gang of several objects, `with_seats` builds the PodSets from the objects'
-    templates, which have no flavor.
+    would move in each round. `gangs_of` has added the flavors of unbound pods already, but for a gang of
+    several objects, `with_seats` builds the PodSets again from the objects' templates, which have no flavor.
     """
     to_come = {name: stated for name, stated in of_pods(gang.group, gang.pods).items() if stated}
     selections = {**of_bound_pods(snapshot, gang.group), **to_come}

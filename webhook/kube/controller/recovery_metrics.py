@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import Histogram
 
 RECOVERY_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""The target for recovery is 30 s."""
+"""The upper bounds of the buckets, in seconds; the target for recovery is 30 s."""
 
 
 def recovery_histogram() -> Histogram:

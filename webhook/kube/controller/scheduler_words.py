@@ -24,8 +24,8 @@ SILENT = "their scheduler has grouped them and says nothing of them"
 
 
 GATED = "they wait at a gate that others open"
-"""The text for pods that are all held back: only another controller removes their scheduling gate. Not about
-Bayplan's gate, to which `Unbound.gated` refers.
+"""The text for pods that are all held back: they have a scheduling gate that only another controller removes,
+which is not Bayplan's own gate (`Unbound.gated`).
 """
 
 

@@ -18,7 +18,9 @@ from webhook.placement.fair_order import QueuePlace
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Release a reservation. `gang` is None if no object is left on which an event could be written."""
+    """Release a reservation. `why`: the reason, for the event. `gang`: None if no object is left on which the
+    event could be written.
+    """
 
     reservation: Reservation
     why: str
@@ -64,7 +66,9 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Report that a gang has lost nodes or its reservation, and that there is no other place for it."""
+    """Report that a gang has lost nodes or its reservation (`why`, as text), and that there is no other place
+    for it (`answer`: the planner's).
+    """
 
     gang: Gang
     why: str
@@ -84,7 +88,7 @@ class LeftUnbound:
 @dataclass(frozen=True, slots=True)
 class LetIn:
     """Remove the gate of pods whose gang holds a place, starts with or without one, or waits for nodes of an
-    autoscaler.
+    autoscaler. `reservation`: None if the gang holds no place.
     """
 
     gang: Gang
@@ -105,8 +109,8 @@ class Ungate:
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Admit a waiting gang that has a place: reserve it, annotate the workload, and remove the gate of its
-    pods.
+    """Admit a waiting gang: reserve its place, annotate the workload, and remove the gate of its pods.
+    `reservation`: None if the gang reserves nothing (mode `none`).
     """
 
     gang: Gang
@@ -117,7 +121,9 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Report that a late member waits, because there is no room for it beside what its gang holds."""
+    """Report that a late member waits, because there is no room for it beside what its gang holds. `member`:
+    the name of its object.
+    """
 
     gang: Gang
     member: str
@@ -160,7 +166,9 @@ class NotAdopted:
 
 @dataclass(frozen=True, slots=True)
 class TellSize:
-    """Tell KAI that a Job's gang has become smaller, because some of its pods have succeeded."""
+    """Tell KAI that a Job's gang has become smaller, because some of its pods have succeeded. `size`: how
+    many pods KAI should start together from now on.
+    """
 
     ref: Ref
     size: int

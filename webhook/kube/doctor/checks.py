@@ -48,6 +48,7 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 
 
 OUR_KINDS = ("reservations", "topologies")
+"""The resources of the group `bayplan.dev` that have to be served."""
 
 
 RENEWAL = timedelta(days=15)
@@ -362,4 +363,4 @@ CHECKS: tuple[Check, ...] = (
     _api_server, _kinds, _reports, _webhooks, _modes, _certificate, _replicas, _leader, _rights,
     _topology, _fence, _latency,
 )  # fmt: skip
-"""In an order in which the first failure explains later ones."""
+"""All checks, in an order in which the first failure explains later ones."""

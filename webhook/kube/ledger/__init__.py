@@ -2,6 +2,7 @@
 
 Words:
 - *proposal*: a Reservation that was written, but not yet judged against those that were written before it
+- to *judge*: to find out whether a reservation that was written before conflicts with this one
 - *order*: the resource version with which a place was written; of two that exclude each other the lower wins
 - *wish*: a reservation that a call asks for, with the revision of the book that it was planned on
 - *withdraw*: delete a proposal that lost, or whose call has ended

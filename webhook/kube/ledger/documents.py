@@ -21,6 +21,7 @@ Json = dict[str, Any]
 
 
 RESERVATIONS = f"/apis/{API_VERSION}/reservations"
+"""The API path of the Reservations, which are cluster-scoped."""
 
 
 _NEXT = "-next"

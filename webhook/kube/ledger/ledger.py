@@ -96,7 +96,8 @@ class KubeLedger:
         return taken.reservations[0]
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
-        """Takes all wishes, or none and raises `Conflict`; `planner.ledger.conflicts` has the rules.
+        """Reserves what all wishes ask for, or nothing and raises `Conflict`, by the rules of
+        `planner.ledger.conflicts`.
 
         Raises `Occupied` if a gang would lose a place that `keeps` protects, `ValueError` for mode `none`,
         which reserves nothing, and `LedgerUnavailable`.
@@ -141,7 +142,7 @@ class KubeLedger:
         """
         async with _reachable():
             entry = self._view.readable_entry(reservation_id)
-            if entry is not None and not _is_claimed(entry):  # a claim would notice a deletion by its patch
+            if entry is not None and not _is_claimed(entry):  # deleted? A claim would see it when it patches
                 await self._view.look(reservation_id)
             entry = await self._judged(reservation_id, now)
         return entry.reservation if entry is not None else None

@@ -34,7 +34,7 @@ class Objects:
 
     entries: dict[str, Entry] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and replaced by a new one, with every change."""
+    """An event that each change sets, and then replaces by a new one."""
     shown: int = 0
     """The resource version up to which the watch or a list has shown every change."""
     logged_versions: dict[str, int] = field(default_factory=dict)

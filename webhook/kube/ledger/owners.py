@@ -1,8 +1,8 @@
 """Finds the owner of a hold that nobody has claimed: the stored object that names the reservation.
 
 An expired hold is deleted only if there is no such object. The object may exist although nobody has claimed
-the hold in time: the API server may have been unavailable, or the replica that answered the call may have
-been killed and no other replica lead yet.
+the hold in time: the API server may have been unavailable, or the replica that answered the call was killed,
+and no other one leads yet.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class StoredOwners:
     async def __call__(self, held: Reservation) -> str:
         """Returns the UID of a workload that names the reservation, or else of a pod that does; "" for none.
 
-        It lists only the object of the gang's name, or for a gang of several objects the whole namespace; the
-        list permission of the watches is sufficient. Raises `ApiError`.
+        Only workloads with the gang's name are listed, or for a gang of several objects all in the namespace;
+        the list permission of the watches is sufficient. Raises `ApiError`.
         """
         if not kind_of(held.gang):  # the reservation was written by hand: no object has such a name
             return ""

@@ -63,8 +63,8 @@ _NEWEST, _OLDEST = 2**62, -1
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call for several wishes, all or none. `wanted`: what it is about to write, for other calls of this
-    replica; `written`: what it has written, by object name; `settled`: set when it has ended.
+    """A call for several wishes: all are reserved or none. `wanted`: what it is about to write, which other
+    calls of this replica count; `written`: what it has written, by object name; `settled`: set at its end.
     """
 
     wishes: tuple[Wish, ...]
@@ -173,8 +173,8 @@ class Proposals:
         return await self._view.delete(entry)
 
     async def _attempt(self, call: _Call) -> Taken:
-        """Makes one attempt. Proposals may remain after errors except `Conflict`, `Occupied` and
-        `ChangedMeanwhile`.
+        """Tries once to take all places. It withdraws what it has proposed after `Conflict`, `Occupied` and
+        `ChangedMeanwhile`, but not after other errors.
         """
         self._view.check()
         owner = self._owners()
@@ -358,7 +358,7 @@ class Proposals:
             wanted = moved(former.reservation, place.wish.reservation)
             with suppress(
                 ChangedMeanwhile
-            ):  # `ChangedMeanwhile`: it has changed, for example to claimed, which is kept
+            ):  # `former` has changed, for example was claimed: it is read again, and that is kept
                 await self._view.merge(wanted.id, documents.moved(wanted, entry.order, former))
                 with suppress(ApiError, ChangedMeanwhile):
                     await self._view.delete(entry)
@@ -391,7 +391,7 @@ class Proposals:
 
 
 def _meets(expired: Entry, wanted: Reservation) -> bool:
-    """Returns whether an expired hold is of the same gang or blocks the wanted reservation.
+    """Returns whether an expired hold is of the gang of the wanted reservation, or blocks that reservation.
 
     Finding an owner is expensive: a call does so only for these holds, and the leader for the others.
     """

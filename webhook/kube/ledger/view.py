@@ -65,7 +65,7 @@ class BookView:
         return entry is not None and entry.reservation is not None and lives(entry.reservation, now)
 
     def expired(self, now: float) -> list[Entry]:
-        """Returns the holds that were not claimed in time."""
+        """Returns the holds that were not claimed in time, and expired proposals of another place."""
         objects = self.objects
         return [objects.entries[name] for name, expires in objects.expiring.items() if expires <= now]
 
@@ -103,15 +103,15 @@ class BookView:
                 await self.reflector.relist()
 
     async def find(self, name: str) -> Entry | None:
-        """Returns the reservation of this name, read from the API server if it is not known; None if there is
-        none.
+        """Returns the entry of this name, read from the API server if it is not known; None if there is none,
+        or its reservation is malformed.
         """
         if self.readable_entry(name) is None:
             await self.look(name)
         return self.readable_entry(name)
 
     def readable_entry(self, name: str) -> Entry | None:
-        """Returns the reservation of this name if it is known and readable, else None."""
+        """Returns the entry of this name if it is known and has a valid reservation, else None."""
         entry = self.objects.entries.get(name)
         return entry if entry is not None and entry.reservation is not None else None
 

@@ -1,9 +1,9 @@
 """Carries out the moves of a defragmentation: cordons nodes, evicts gang by gang, waits for each, uncordons.
 
 `planner.planning.defragmentation.steps` decides the steps. All state is in the cluster: a node that was
-cordoned for the moves has a mark. After a crash, a surprise or Ctrl-C, a later run therefore sees the
-progress, and continues or undoes the moves. If they stop before the first pod is evicted, the nodes are
-uncordoned automatically.
+cordoned for the moves has a mark. After a crash, Ctrl-C or a surprise (an unexpected change, which ends the
+moves), a later run therefore sees the progress, and continues or undoes the moves. If they stop before the
+first pod is evicted, the nodes are uncordoned automatically.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ class Mover:
     def _errand(
         self, seen: ClusterObjects, nodes: Sequence[str], planned: Collection[str] | None
     ) -> MoveTask | NotYet | Surprise:
-        """Returns the task once the reservations have left the nodes. The leader's controller moves them, as
-        after any lost node; without a leader, waiting would be useless.
+        """Returns the task once the reservations have left the nodes, and `NotYet` before. The leader's
+        controller moves them, as after any lost node: if no replica leads, returns a `Surprise`.
         """
         task = move_task(seen.snapshot, self._movables(seen), nodes, planned)
         if isinstance(task, NotYet) and seen.snapshot.reservations and not seen.leader:

@@ -54,7 +54,8 @@ ignored, because a tenant may have written them.
 class Extra:
     """An optional resource that describes the cluster; `planner.manifests.cluster.read` reads its objects.
 
-    `name`: if set, only objects of this name are read. `condense`: returns what is kept of an object.
+    `name`: if set, only objects of this name are read, from `CONFIG_SPACES` and Bayplan's own namespace.
+    `condense`: returns what is kept of an object.
     """
 
     group: str

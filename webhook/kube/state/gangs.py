@@ -36,7 +36,7 @@ DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup"))
-"""Rows of the kinds whose objects may be a gang, own a gang, or stand between a gang and its pods."""
+"""Rows of the kinds whose objects may be a gang, own a gang, or own pods and be owned by a gang."""
 
 
 NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
@@ -73,7 +73,8 @@ class GroupSource:
 @dataclass(frozen=True, slots=True)
 class Work:
     """A stored workload object. `created`: seconds since the epoch. `owner`: the UID of its controller, ""
-    for none. `queued`: its annotation says that it waits. `ids`: the reservations that it names.
+    for none. `queued`: its annotation says that it is in Bayplan's queue. `ids`: the reservations that it
+    names.
 
     `notes`: the placement annotations on it and its templates. `leaving`: it is being deleted. `failed`: it
     has finished with a failure. `skip`: it and everything that it creates opted out of planning.
@@ -104,11 +105,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """An unbound pod. `gated`: it has Bayplan's scheduling gate. `group`: the gang that it names, or the pod
-    as a gang of its own; None for a pod that never starts alone, because objects of its owner's kind are
-    gangs.
+    """An unbound pod. `owner`: the UID of its controller, "" for none. `gated`: it has Bayplan's scheduling
+    gate. `ids`: the reservations that it names. `pod_set`: its PodSet as its annotation says, "" if it does
+    not. `group`: the gang that it names, or the pod as a gang of its own; None for a pod that never starts
+    alone, because objects of its owner's kind are gangs.
 
-    `replica`: the name of the gang of its replica or its set (`replica_of` in `pod_gang.py`), "" for none.
+    `replica`: the name of its gang if that is one replica of an object, or a whole Deployment or StatefulSet
+    (`replica_of` in `pod_gang.py`); "" for other pods.
     `verdict`: the name of its scheduler and why the scheduler does not bind it, "" if the scheduler has not
     tried. `pod_group`: the name of its PodGroup in KAI, "" for none.
     """

@@ -1,9 +1,9 @@
 """The snapshot of a watched cluster, updated by the changes since it was last read.
 
 A changed pod, and a node whose fields changed, are applied to the previous snapshot, so that cached results
-for all other nodes stay valid. The trees are rebuilt only if topologies, links or settings change, if nodes
-are added, removed or relabelled, or if more than `MANY` objects have changed. Pure: the caller holds the
-lock.
+for all other nodes stay valid. The trees (of domains, one for each topology) are rebuilt only if topologies,
+links or settings change, if nodes are added, removed or relabelled, or if more than `MANY` objects have
+changed. Pure: the caller holds the lock.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LiveSnapshot:
         return self._snapshot
 
     def _is_new(self, former: Snapshot) -> bool:
-        """Returns whether so much has changed that building a new snapshot is better."""
+        """Returns whether so much has changed since `former` that building a new snapshot is cheaper."""
         if len(self._moved) + len(self._changed_keys) > MANY:
             return True
         return sum((key in self._nodes) != (key in former.nodes) for key in self._moved) > MANY_NEW

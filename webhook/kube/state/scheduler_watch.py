@@ -12,7 +12,9 @@ from webhook.kube.api.client import Json
 
 
 class SchedulerWatch:
-    """The kinds of scheduling systems that the API server serves, and the pods that indicate each system."""
+    """The kinds of scheduling systems that the API server serves, and the pods that indicate each system: a
+    pod runs the system, or names it as its scheduler.
+    """
 
     def __init__(self) -> None:
         self._served: dict[str, None] = {}

@@ -37,6 +37,7 @@ v0.12, a Job is no gang.
 
 
 OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
+"""The labels that name a queue of KAI or Run:ai."""
 
 
 @dataclass(frozen=True, slots=True)

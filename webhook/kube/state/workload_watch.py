@@ -73,8 +73,8 @@ class QueueWatch(Watches):
             self._by_kind.setdefault(row.name, []).append(store)
         self._pods: Store[Unbound] = Store(unbound_from, "Pod", self._changed, self._lock)
         self.in_force: Callable[[], Callable[[str], Settings]] = lambda: default_settings
-        """Returns the current settings by namespace; they are the defaults for what stored gangs do not
-        state.
+        """Returns the current settings, as a function of the namespace; they are the defaults for what stored
+        gangs do not state.
         """
         self._changes = 0
         self._last_queue: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
@@ -140,8 +140,9 @@ class QueueWatch(Watches):
     def _has_queued(self) -> bool:
         """Returns whether some object says that it waits; without one, no gang does (`Gang.waits`).
 
-        Otherwise each of many pods that come at once would cause all of them to be gathered into gangs again:
-        a tenth of the CPU of 512 pods that 32 clients create, and growing with the square of their number.
+        Without this check, each of many pods that are created at once would cause all of them to be gathered
+        into gangs again: a tenth of the CPU time if 32 clients create 512 pods, growing with the
+        square of the number of pods.
         """
         with self._lock:
             works = (work for store in self._works for work in store.items.values())
@@ -230,7 +231,7 @@ class QueueWatch(Watches):
 
 
 class _Grouped:
-    """Reads stored objects that name a PodGroup again, with these PodGroups, and caches the results."""
+    """Reads the gangs of stored objects that name a PodGroup, once for these PodGroups, and caches them."""
 
     def __init__(self, groups: PodGroups) -> None:
         self.groups = groups
@@ -238,8 +239,8 @@ class _Grouped:
         self._read: dict[int, tuple[Work | Unbound, Work | Unbound]] = {}
 
     def of(self, entry: Entry) -> Entry:
-        """Returns a workload or pod with the gang that its PodGroups define; one that names none is returned
-        unchanged.
+        """Returns a workload or pod with the gang that its PodGroups define; unchanged if it names none that
+        users wrote for objects to join (`joinable`).
         """
         names = entry.source.names if entry.source is not None else ()
         if not any((entry.ref.namespace, name) in self._joinable for name in names):

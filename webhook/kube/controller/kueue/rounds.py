@@ -22,7 +22,7 @@ from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace
 
 KueuePlaces = Mapping[str, KueuePlace]
-"""The places that Kueue has assigned, by the name of the Workload's own gang."""
+"""The places that Kueue has assigned, by the name of the Workload's own gang (`KueuePlace.gang`)."""
 
 ENDED = "Kueue has ended it, or taken its nodes back"
 ABANDONED = "its pods have ended, and nobody has made those that Kueue waits for"

@@ -3,8 +3,8 @@
 Inside a domain that a gang holds whole, its scheduler chooses the nodes: the reservation follows once all
 pods are bound. A pod that was bound outside the gang's nodes (by hand, or by a scheduler that ignores the
 affinity) is followed at once: the seat that is reserved for it is unused, and no other pod may use it.
-Nothing is taken from another gang, and pods that are not bound yet keep their seats: each followed pod takes
-one unused seat of its own PodSet along.
+Nothing is taken from another gang. With each pod that is followed, one unused seat of its PodSet moves to the
+pod's node, so one seat remains for each pod that is not bound yet.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from webhook.kube.controller.replanning.restore import seated
 def followed(
     snapshot: Snapshot, group: PodGroup, held: Reservation, left: Collection[str] = ()
 ) -> Reservation | None:
-    """Returns the reservation with its seats where the gang's pods are; None if nothing is to be changed.
+    """Returns the reservation with its seats where the gang's pods are; None if it has them there already, or
+    another gang's reservation is in the way.
 
     `left`: nodes that the gang was moved off, where its pods may stay for a while.
     """
-    # The object of a pod with several ids has several gangs: the pod may belong to any of them.
+    # A pod that names several reservations is left out: it may belong to any of these gangs.
     pods = [
         pod
         for pod in snapshot.bound.of_gang(held.gang, held.id)

@@ -23,7 +23,9 @@ from planner.planning.reservation import reservation_for
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A new reservation, the number of pods that it moves, and from which nodes to which."""
+    """A new reservation, and the number of pods that it moves. `gone`: the nodes that the gang has to leave.
+    `to`: the nodes that get additional pods.
+    """
 
     reservation: Reservation
     moved: int
@@ -57,7 +59,7 @@ def replan(
     lost: Iterable[str],
     keeping: PodGroup | None = None,
 ) -> Move | Answer:
-    """Returns the new reservation, or the planner's answer if there is no place.
+    """Returns the move to another place, or the planner's answer if there is none.
 
     `lost`: the nodes that the gang has to leave. `keeping`: the gang with the requirements of the pods that
     stay, if these differ from those of the pods that move (which may need nodes of another flavor).
@@ -101,7 +103,7 @@ def _fill(
     topology = _topology(remaining, held.topology)
     if topology is None:
         return None
-    # Within the domains that the gang holds whole, the moved pods need no reservation of their own.
+    # Within the domains that the gang holds whole, the moved pods need no further domain.
     inside = domain == held.domain and bool(held.domains)
     # Trailing spaces make two names that no gang has, so that `plan` treats the parts as two new gangs.
     used = replace(
@@ -170,7 +172,9 @@ def _merged(
 
 
 def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
-    """Returns the move. It keeps the fingerprint, so that the ledger replaces the reservation in one step."""
+    """Returns the move from `held` to `fresh`. The new reservation keeps the fingerprint of `held`, so that
+    the ledger replaces the one by the other in one step.
+    """
     before = Counter(
         {(assignment.pod_set, assignment.node): assignment.count for assignment in held.assignments}
     )

@@ -23,7 +23,7 @@ from webhook.kube.controller.replanning.replan import Move, replan
 
 
 def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:
-    """Returns what the gang should hold again, or the planner's answer if there is no place for it.
+    """Returns a new reservation for the gang, or the planner's answer if there is no place for it.
 
     `pinned`: the gang as in its templates. `freed`: the gang without the node affinity that its plan wrote
     there.
@@ -45,8 +45,8 @@ def _anew(remaining: Snapshot, group: PodGroup) -> Reservation | Answer:
 
 
 def _beside(remaining: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservation | Answer:
-    """Returns a reservation around the gang's bound pods; the planner's answer if that would break a
-    constraint or take capacity that others hold.
+    """Returns a reservation of the nodes of the gang's bound pods, with seats for its other pods; the
+    planner's answer if that would break a constraint or take capacity that others hold.
     """
     answer = plan(remaining, group)
     like = reservation_for(remaining, group, answer)
@@ -72,6 +72,9 @@ def _around(
 ) -> Reservation | None:
     """Returns a reservation of the bound pods' nodes, with seats beside them for the other pods; None if
     there is no room or a node does not exist.
+
+    `like`: a reservation of the gang somewhere; its mode and requests are copied. `bound_counts`: the number
+    of bound pods by PodSet and node.
     """
     topology = next(topology for topology in remaining.topologies if topology.name == like.topology)
     if not all(node in remaining.nodes for _, node in bound_counts):
@@ -83,7 +86,8 @@ def _around(
         for pod_set in group.pod_sets
         if pod_set.count > bound_by_pod_set[pod_set.name]
     )
-    # With absent pods, at least a domain that can be reserved whole: `replan` looks for room there first.
+    # If pods are absent, the domain is no finer than one that can be reserved whole: `replan` looks for room
+    # there first.
     reserved = topology.reservable_index + 1
     domain = common_domain(paths)[:reserved] if absent else common_domain(paths)
     level = topology.levels[len(domain) - 1] if domain else ""
