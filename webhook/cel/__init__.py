@@ -14,12 +14,12 @@ Compile once, when the policy is loaded; the program is immutable and may be sha
     where = Origin("policy.yaml", line=12, column=21, label="spec.validations[0].expression")
     program = compile("object.spec.replicas > 3", declared, origin=where)
 
-A variable's hint is a `SchemaNode` (its field paths are checked), the name of a CEL type, or None for any.
-Upstream evaluates `object` as untyped data, so give a schema only if a policy matches one kind.
-`program.result_type` is "bool", "string", "list", "JSONPatch", "Object.spec", … or "dyn" if it is not known
-before evaluation; refuse a validation whose type is neither "bool" nor "dyn". `program.references` are the
-variables that the expression names, `program.reads` the constant paths that it reads ("variables.foo",
-"plan.nodes").
+The value of each of `variables` is a hint of its type: a `SchemaNode` (field paths are checked), the name of
+a CEL type, or None for any type. Upstream evaluates `object` as untyped data, so give a schema only if a
+policy matches one kind. `program.result_type` is "bool", "string", "list", "JSONPatch", "Object.spec", … or
+"dyn" if it is not known before evaluation; refuse a validation whose type is neither "bool" nor "dyn".
+`program.references` are the variables that the expression names, `program.reads` the constant paths that it
+reads ("variables.foo", "plan.nodes").
 
 Evaluate with bindings: any Mapping, which is asked for a name only when the expression needs it. A value may
 be a lazy Mapping too (`variables`, `plan`): a field is read with `[name]`, for which a KeyError means "no

@@ -25,16 +25,16 @@ from webhook.cel.values.values import (
     type_name,
 )
 
-# Cost units of `to_json`: an element costs 1, a string a tenth of its length. Enough for any text in a
-# request, which has at most 3 MiB.
+# Maximum cost of one `to_json`, in cost units: an element costs 1, a string a tenth of its length. Enough for
+# any text in a request, which has at most 3 MiB.
 RESULT_LIMIT: Final = 500_000
 
 
 class Program:
     """A compiled expression; immutable.
 
-    `references`: the variables that it names. `reads`: the constant paths that it reads, and `references`.
-    `wholes`: the variables that it uses as a whole, not only by fields.
+    `references`: the variables that the expression names. `reads`: the constant paths that it reads, such as
+    "plan.nodes", and `references`. `wholes`: the variables that it uses as a whole, not only by their fields.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class Program:
         self._weight = weight
 
     def evaluate(self, bindings: Mapping[str, object], budget: CostBudget | None = None) -> Any:
-        """Returns the expression's value. Raises CelError if it has none, or costs more than the budget.
+        """Returns the expression's value. Raises CelError for an error in it or an exceeded budget.
 
         `bindings` is asked for a name only when the expression needs it. Values are not copied, so the result
         may be a part of the bindings.

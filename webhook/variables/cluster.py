@@ -2,24 +2,25 @@
 
 - `known`: true if there is a cluster
 - `topologies`: the level keys of each topology, by its name ("" for one derived from node labels);
-  `aliases`: by topology, other names of levels with their label keys; `hostless`: topologies whose object
-  does not list the hostname level, which is added
+  `aliases`: by topology, the label key of each level by its other names; `hostless`: topologies whose object
+  does not list the hostname level, which Bayplan adds
 - `levels`: the level keys of all topologies
 - `nodePools`: number of nodes, selector and topology of each node pool, by name
-- `largestFree`: by topology and level, the domain with the most free GPUs (`domain`), their number (`gpus`),
-  and the most GPUs of a domain when empty (`gpusWhenEmpty`)
+- `largestFree`: by topology and level, the domain with the most free GPUs (`domain`), the number of these
+  GPUs (`gpus`), and the most GPUs that any domain of the level has when it is empty (`gpusWhenEmpty`)
 - `nodes`, `gpus`: number of nodes and of their GPUs; `resources`: the largest amount of each resource on any
   node
 - `mig`: by GPU product, the MIG profiles of the board (`profiles`, empty for an unknown board), and the most
-  slices of each profile on one node when empty (`most`) and now (`free`)
+  slices of each profile that one node has when it is empty (`most`), and that are free on one node (`free`)
 - `gpuShare`: for each product and GPU resource, one GPU's share of its node (`gpu_shares`)
 - `domains`: every domain above the hosts; `gpuNodes`: the kinds of GPU nodes by labels (`cluster_inventory`)
 - `watched`: true if the cluster is watched, so that an object that is not listed does not exist; false for
   files, which may be incomplete
-- `schedulers`: by schedulerName (Kueue by "kueue"), how it was detected; `queues`: the known queues of each
-  system, Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is Bayplan itself), the Topology objects
-  that it reads, with their levels (`planner.manifests.schedulers`); `queueTopologies`: by Kueue LocalQueue,
-  the Topologies of its flavors, if known
+- `schedulers`: by schedulerName (Kueue by "kueue"), the object or pod by which the scheduler was detected
+  ("" for the default scheduler); `queues`: the known queues of each system, Kueue's as NAMESPACE/NAME;
+  `followed`: by system ("bayplan" is Bayplan itself), the level keys of each Topology object that the system
+  reads, by name (`planner.manifests.schedulers`); `queueTopologies`: by Kueue LocalQueue, the Topologies of
+  its flavors, if known
 - `nodeKinds`: nodes grouped by what they offer, an argument of policy functions (`planner.node.node_groups`)
 - `numa`, `claims`, `cliques`, `limits`, `migNodes`: see `cluster_hardware`
 """
@@ -80,8 +81,8 @@ NO_CLUSTER: Mapping[str, Any] = {
 class ClusterVariable(Mapping[str, object]):
     """The variable `cluster` of one snapshot; each value is computed on first use.
 
-    Values that depend only on nodes, topologies and hardware are cached with `snapshot.base`, so they stay
-    valid when pods and reservations change.
+    Values that depend only on nodes, topologies and hardware are cached with `snapshot.base`, the part of a
+    snapshot without pods and reservations, so they are computed again only when the base changes.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

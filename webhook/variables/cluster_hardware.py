@@ -51,7 +51,9 @@ def _numa(node: Node, base: Infrastructure) -> dict[str, object]:
 
 
 def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
-    """Returns each combination of product and MIG slices of a node once, in the order of the nodes."""
+    """Returns each combination of product and MIG slices that nodes have, with the number of these nodes, in
+    the order in which the nodes first have them.
+    """
     counts: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for node in snapshot.nodes.values():
         offers = {**node.allocatable, **node.pending}

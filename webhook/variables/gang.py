@@ -14,7 +14,7 @@ from webhook.workloads import Template, Workload
 from webhook.workloads.templates import pod_specs, value_at
 
 _OBJECT = Template((), "", 0, ("metadata",), ("spec",))
-"""The object itself in the form of a template, to read its labels like those of its templates."""
+"""Describes the object itself as if it were a template, so that its labels are read as those of templates."""
 
 
 _NOTHING: Mapping[str, Any] = {}
@@ -29,12 +29,14 @@ def gang_variable(
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
     """Returns the variable `gang`: the gang of an object, and what it requests. If the object has several
-    gangs (replicas), the first is returned; only those of a JobSet with exclusive topology may differ.
+    gangs (replicas), the first is returned; gangs of one object differ only if it is a JobSet with exclusive
+    topology.
 
-    Amounts are per pod, cpu in millicores, the rest in base units. `podSet`: the PodSet whose template the
-    policy runs on, "" on the workload itself. `labels`, `annotations`: those of the workload, in both cases.
-    `queue`: that of the PodGroup that a pod names. `schedulers`: the schedulerNames in the templates, without
-    the default scheduler. `constraint` of a PodSet: in addition to that of the gang. `fellows`: pods of other
+    `size`, `gpus`: numbers of pods and whole GPUs of the gang. Amounts in `podSets` are per pod, cpu in
+    millicores, the rest in base units. `podSet`: the name of the PodSet whose template the policy runs on, ""
+    on the workload itself. `labels`, `annotations`: those of the workload, in both cases. `queue`: the queue
+    of the PodGroup that a pod names. `schedulers`: the schedulerNames in the templates, without the default
+    scheduler. `constraint` of a PodSet: applies in addition to that of the gang. `fellows`: pods of other
     objects in its Kubernetes PodGroups (`members`). `role`: prefill, decode or router, by label or name.
     `beside`: the places of the other roles of the same service (`webhook.placement.service_roles`).
     """
@@ -79,7 +81,7 @@ def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
 
 
 def _amounts_json(shape: PodShape) -> dict[str, Any]:
-    """Returns what one pod requests."""
+    """Returns the requests of one pod: whole GPUs, all amounts by resource, and MIG slices."""
     return {"gpus": shape.gpus, "resources": dict(shape.requests), "mig": shape.mig_slices}
 
 

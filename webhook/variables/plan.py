@@ -46,8 +46,8 @@ class PlanVariable:
         """Returns `plan` for the PodSet on whose template a policy runs, or for the whole object if "".
 
         `nodes`: the nodes of the PodSet's pods. `ranks`: the node of each rank of the PodSet, neighbouring
-        ranks close in the topology; empty for the whole object. If the object has several gangs, `ranks` is
-        that of the first gang whose decision equals the object's. `gangs`: each gang (for example each
+        ranks close in the topology; empty for the whole object. If the object has several gangs, `ranks` are
+        those of the first gang whose decision is the object's. `gangs`: each gang (for example each
         replica of a LeaderWorkerSet) with name, decision, level, domain and nodes.
         """
         poll("policies")

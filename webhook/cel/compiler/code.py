@@ -59,11 +59,11 @@ _FOLDED: Final = (str, int, float, bool, bytes, type(None), CelType, UInt)
 
 
 def fold(code: Code, operands: list[Code]) -> Code:
-    """Returns the code as a constant, if its operands are constants; else as it is.
+    """Returns the code as a constant if all its operands are constants; else the code as it is.
 
-    The code is evaluated once, with a limit of 10,000 units, so that a policy with an expensive constant can
-    be loaded; the constant is then computed in each evaluation. The result must be a scalar or a list of
-    scalars.
+    The value is computed here, once. If this fails or costs more than 10,000 units, or if the value is
+    neither a scalar nor a list of scalars, the code is returned as it is, and computed in each evaluation: a
+    policy with an expensive constant can still be loaded.
     """
     if any(operand.constant is UNSET for operand in operands):
         return code

@@ -20,7 +20,7 @@ Each = Callable[[list[Any], Any], Iterable[Any]]
 def comprehension(
     node: Comprehension, target: Run, slot: int, test: Run | None, result: Run, weight: int
 ) -> Run:
-    """Returns the closure of a macro. Its variable is in `slot`, the second one, if any, in the next slot.
+    """Returns the closure of a macro. The macro's first variable is in `slot`, a second one in the next slot.
 
     `test`: the condition on elements, None for none. `weight`: the cost of one iteration.
     """

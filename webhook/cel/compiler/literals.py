@@ -16,7 +16,9 @@ _CHECKS: Final[dict[str, tuple[int, Callable[[str], object]]]] = {
     "timestamp": (-1, parse_timestamp),
     "duration": (-1, parse_duration),
 }
-"""By function: the index of the argument that is checked (a receiver is the first), and the parser."""
+"""By function: the argument that is checked (0 for the first, which may be a receiver; -1 for the last), and
+the parser that checks it.
+"""
 
 
 def bad_literal(name: str, constants: Sequence[object]) -> str:

@@ -141,7 +141,8 @@ def known_prefix(node: AstNode, code: Code) -> tuple[str, bool]:
 def _check_pointer(constant: tuple[str, bool], schema: SchemaNode, pos: int) -> None:
     """Raises CelError if a JSON Pointer leads through a field that does not exist.
 
-    `constant`: as from `known_prefix`. Of a pointer that is not whole, the last step is not checked.
+    `constant`: the result of `known_prefix`. If it is only a prefix, its last step may be incomplete, and is
+    not checked.
     """
     text, whole = constant
     if not text:

@@ -1,4 +1,5 @@
-"""The closures of operators. Each checks the common types first, then the specification's other cases.
+"""The closures of operators. For speed, each checks the most frequent types first, then the other types that
+the CEL specification allows.
 
 The function for an operator returns its closure; `pos` is the offset in the text, for errors.
 """
@@ -56,7 +57,7 @@ def _arithmetic_type(op: str, left: Type, right: Type) -> Type | None:
         return None
     if "dyn" in (a, b):
         return Type(types.pop()) if types and op != "+" and op != "-" else DYN
-    return left if left == right else Type(a)  # of two lists with different elements, a list of any
+    return left if left == right else Type(a)  # lists with different element types give a list of any type
 
 
 def local(slot: int) -> Run:
@@ -65,7 +66,7 @@ def local(slot: int) -> Run:
 
 
 def variable(name: str, pos: int) -> Run:
-    """Reads a binding when it is evaluated, so that lazy bindings are computed only if needed."""
+    """Reads a variable of the bindings at evaluation, so that a lazy value is computed only if needed."""
 
     def run(f: list[Any]) -> Any:
         try:

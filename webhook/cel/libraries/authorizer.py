@@ -59,7 +59,7 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """The `authorizer` variable."""
+    """The value of the CEL variable `authorizer`. `query`: the part of the query that is known so far."""
 
     access: Access = field(default_factory=Unavailable)
     query: Query = Query()
@@ -67,7 +67,7 @@ class Authorizer:
 
 @dataclass(frozen=True, slots=True)
 class PathCheck:
-    """`authorizer.path(…)`."""
+    """The value of `authorizer.path(…)`."""
 
     access: Access
     query: Query
@@ -75,7 +75,7 @@ class PathCheck:
 
 @dataclass(frozen=True, slots=True)
 class GroupCheck:
-    """`authorizer.group(…)`."""
+    """The value of `authorizer.group(…)`."""
 
     access: Access
     query: Query
@@ -83,7 +83,9 @@ class GroupCheck:
 
 @dataclass(frozen=True, slots=True)
 class ResourceCheck:
-    """`authorizer.group(…).resource(…)`, with `subresource`, `namespace`, `name` and selectors."""
+    """The value of `authorizer.group(…).resource(…)`, which may have a subresource, namespace, name and
+    selectors.
+    """
 
     access: Access
     query: Query

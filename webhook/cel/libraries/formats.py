@@ -28,7 +28,7 @@ Check = Callable[[str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format by name."""
+    """A named string format; `name` is one of `_CHECKS`."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""The syntax tree. Every node has its offset in the text, its depth, and its weight (the number of nodes)."""
+"""The nodes of the syntax tree."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 @dataclass(slots=True)
 class ExprNode:
-    """The base of all nodes. `pos`: offset in the text. `depth`: levels of nodes, limited because the
-    closures recurse. `weight`: the number of nodes, which is the cost of evaluating the node once.
+    """The base of all nodes. `pos`: offset in the text. `depth`: the number of levels of the tree below and
+    with the node, limited because closures recurse. `weight`: the number of nodes in this tree, which is the
+    cost of evaluating it once.
     """
 
     pos: int

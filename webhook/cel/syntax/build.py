@@ -73,7 +73,7 @@ class TreeBuilder(Transformer[Token, ExprNode]):
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         left, token, right = c
-        # `a && b && c` is reduced from the left: the next term is added to the node of those before it.
+        # `a && b && c` is reduced from the left: a term is added to the node of the terms before it.
         if isinstance(left, ast.Logic) and left.op == token:
             left.terms.append(right)
             left.depth = max(left.depth, right.depth + 1)

@@ -21,7 +21,7 @@ REQUEST_LIMIT: Final = 10_000_000
 
 
 POLL_EVERY: Final = 20_000
-"""Units between two calls of `poll`, which checks the deadline; some milliseconds."""
+"""Units between two calls of `poll`, which checks the deadline; they take some milliseconds."""
 
 
 Results = dict[tuple[object, ...], tuple[list[Any], Any]]

@@ -15,7 +15,7 @@ _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
 
-_OPTIONS.max_mem = 4 << 20
+_OPTIONS.max_mem = 4 << 20  # bytes; RE2 refuses a pattern that needs more
 
 
 @lru_cache(maxsize=1024)

@@ -13,5 +13,9 @@
 - `validate`: the validating policies
 - `device_selectors`: the CEL expressions that select devices in claims, for the planner
 
+A *target* is what one policy is run on: the object, or a pod template in it. A *run* is one policy on one
+target, with one binding and one parameter object. A *pass* is all mutating or all validating policies on one
+object.
+
 Begin with `mutation.mutate.run_mutating`.
 """

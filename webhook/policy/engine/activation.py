@@ -24,7 +24,7 @@ class Activation(dict[str, Any]):
     policy: Policy
     target: Target
     whole: Mapping[str, Any] | None
-    """The object for which `gang`, `plan` and `cluster` are computed."""
+    """The object for which `gang`, `plan` and `cluster` are computed: the target or the object around it."""
     variables_of: Callable[[Mapping[str, Any] | None, str], Mapping[str, Any]]
     """Returns `gang`, `plan` and `cluster` of an object, for one of its PodSets."""
     authorizer: Any
@@ -34,8 +34,8 @@ class Activation(dict[str, Any]):
     params: Mapping[str, Any] | None
 
     def evaluate(self, expression: Expression, budget: CostBudget | None = None) -> Any:
-        """Returns the value of an expression. Raises CelError if it has none, or costs more than
-        the budget.
+        """Returns the value of an expression. Raises CelError for an error in it or an exceeded budget
+        (by default the activation's own).
         """
         return expression.evaluate(self, budget or self.budget)
 

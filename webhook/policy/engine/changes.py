@@ -104,8 +104,8 @@ def _of_maps(before: Json, after: Json) -> Changes | None:
 
 
 def _of_lists(before: list[Any], after: list[Any]) -> Changes:
-    """Returns the changes of a list. Only the changes of an element that has a counterpart in `before` are
-    transferred, not its defaults; other elements are transferred as they are.
+    """Returns the changes of a list. Of an element that has a counterpart in `before`, only the changes are
+    transferred, not the defaults; an element without a counterpart is transferred as it is.
 
     A counterpart is searched in this order: an equal element with the same name, any element with the same
     name; for elements without a name: an equal element, the element with the same index.

@@ -85,7 +85,9 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _fill(target: Any, values: Json) -> None:
-    """Sets those of the values whose keys are missing in the target, or null."""
+    """Sets each of the values whose key is missing or null in the target; copies values that are maps or
+    lists.
+    """
     if isinstance(target, dict):
         for key, value in values.items():
             if target.get(key) is None:
@@ -93,7 +95,7 @@ def _fill(target: Any, values: Json) -> None:
 
 
 def _maps(owner: Any, *names: str) -> list[Json]:
-    """Returns the maps in the lists under some keys of a map."""
+    """Returns all maps that are elements of the lists under some keys of a map; [] if `owner` is no map."""
     if not isinstance(owner, dict):
         return []
     lists = (owner.get(name) for name in names)
@@ -273,4 +275,4 @@ KINDS: dict[tuple[Any, Any], Callable[[Json], None]] = {
     ("apps/v1", "StatefulSet"): _stateful_set,
     ("apps/v1", "DaemonSet"): _daemon_set,
 }
-"""Kinds with defaults; a new kind is a new row."""
+"""The functions that set defaults in an object, by its apiVersion and kind; a new kind is a new row."""

@@ -4,8 +4,8 @@ scheduler.
 The variable `device` has `driver`, `attributes` and `capacity` by domain and name, and
 `allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. A domain that the
 device does not have is an empty map, an attribute that it does not have is an error. If an expression ends in
-an error, the device does not match here; the scheduler, if it comes to such a device, allocates nothing to
-the pod.
+an error, the device does not match here; the scheduler instead ends the allocation for the whole pod if it
+comes to such a device.
 
 The planner may not know whether a device has an attribute: it knows all attributes only if `Device.complete`
 is set, except for those in `SINGLE` (such as a serial number), which it never knows. If the expression's
@@ -52,7 +52,7 @@ CelValue = str | int | bool | quantity.Quantity | semver.Semver
 
 
 class CelSelectors:
-    """The planner's `SelectorEngine`."""
+    """Implements `SelectorEngine`, through which the planner evaluates device selectors."""
 
     def compile(self, expression: str) -> Selector:
         """Returns the selector of an expression; its result is None for every device if the expression does
@@ -62,7 +62,7 @@ class CelSelectors:
 
 
 DEVICE_SELECTORS: Final = CelSelectors()
-"""The engine of this process."""
+"""The one engine of this process: the planner caches results by engine."""
 
 
 def read_cluster(documents: Iterable[tuple[str, object]]) -> Snapshot:
@@ -89,7 +89,9 @@ def _unknown(_: Device) -> None:
 
 
 def _evaluate(program: Program, device: Device) -> bool | None:
-    """Returns the selector's result; None if it is undefined, or if the evaluation exceeds the cost limit."""
+    """Returns whether the device matches; None if this depends on a value that is not known, or if the
+    evaluation exceeds the cost limit.
+    """
     lookups = _Lookups(device)
     try:
         value = program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
@@ -99,7 +101,7 @@ def _evaluate(program: Program, device: Device) -> bool | None:
 
 
 class _Lookups:
-    """One evaluation's view of a device. `unknown`: the evaluation has read a value that is not known."""
+    """A device as one evaluation sees it. `unknown`: the evaluation has read a value that is not known."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -139,8 +141,8 @@ class _Domains(Mapping[str, "_DomainValues"]):
             return True
         return False if self._lookups.device.complete else self._lookups.fail()
 
-    # No full list even for a complete device: `Device` has none of the attributes that only tell equal
-    # devices apart (`SINGLE`), such as a serial number.
+    # A complete list is not known even for a complete device: `Device` has none of the attributes that only
+    # tell equal devices apart (`SINGLE`), such as a serial number.
     def __iter__(self) -> Iterator[str]:
         self._lookups.fail()
 

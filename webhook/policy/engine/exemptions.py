@@ -41,7 +41,9 @@ class Exempted:
 
 @dataclass(slots=True)
 class Exemptions:
-    """The exemptions that apply to one request, and their effects."""
+    """The exemptions that apply to one request, and those that were used: `used`, by the policy's name and
+    whether the exemption has ended.
+    """
 
     of_request: Sequence[PolicyException]
     now: float

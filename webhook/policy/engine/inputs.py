@@ -74,10 +74,12 @@ class PolicyInputs(Protocol):
         """
 
     def templates(self, obj: Object) -> Sequence[tuple[Path, str]]:
-        """Returns the path of each pod template that a policy may change (`()` for a Pod), and its PodSet."""
+        """Returns the path and the PodSet's name of each PodTemplateSpec that policies may change; the path
+        is `()` for a Pod.
+        """
 
     def inlined(self, obj: Object) -> Sequence[Template]:
-        """Returns the pods that are not written as a PodTemplateSpec (the cliques of Grove)."""
+        """Returns the pod templates that are not written as a PodTemplateSpec (the cliques of Grove)."""
 
     def new_budget(self) -> CostBudget:
         """Returns the cost budget of the expressions in one pass over the policies."""

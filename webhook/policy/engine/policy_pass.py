@@ -70,12 +70,13 @@ class ObjectCache:
     for it stay valid. Otherwise, after a mutation of one of n templates, the results of all n would have to
     be computed again.
 
-    - `templates`: the templates in the object that `targets_of` holds, as targets
-    - `defaulted`: by path, and whether limits stay without requests as in a template: the value there without
-      defaults, and its copy with them
-    - `contents`: by path, the template and its JSON; `by_content`: by this JSON and `template`, the copy
-      with defaults
-    - `variables`: the variables of the object `variables_of`
+    - `own`: the object itself as a target; `templates`: the pod templates of the object `targets_of`, as
+      targets
+    - `defaulted`: by path and `template` (see `PolicyPass.defaulted`), the value there without defaults, and
+      its copy with them
+    - `contents`: by path, the template and its JSON (None if JSON cannot represent it); `by_content`: by this
+      JSON and `template`, the copy with defaults
+    - `variables`: `gang`, `plan` and `cluster` of the object `variables_of`
     """
 
     own: Target | None = None
@@ -158,9 +159,9 @@ class PolicyPass:
         """Yields a run for each parameter object of a binding that matches the target.
 
         If there is no parameter object and the binding allows that, upstream does not run the policy. A
-        bayplan.dev policy is run with `params` null, so that the defaults in its expressions apply: otherwise
-        a folder of policies that is given with `-p`, without parameters, would do nothing without a message.
-        The implicit binding (`name` is "") does not allow that.
+        bayplan.dev policy is run with `params` null, so that the defaults in its expressions apply:
+        otherwise, a folder of policies that a user gives with `-p`, without parameters, would silently do
+        nothing. The implicit binding (`name` is "") does not allow missing parameters.
         """
         narrows = binding.match is not EVERY_REQUEST
         if narrows and not self._matches(binding.match, target, empty_rules_match=True):
@@ -230,16 +231,18 @@ class PolicyPass:
         )
 
     def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
-        """Returns a key: if two runs have the same key, the policy has the same effect, whatever it reads.
+        """Returns a key: if two runs of a policy have the same key, they have the same effect.
 
         The key stands for the template's content, the binding and the parameters. None if the effect may
-        depend on something else, too.
+        depend on anything else, such as the template's PodSet.
         """
         content = self._content(target) if policy.reads_no_pod_set else None
         return None if content is None else (id(run.binding), id(run.params), content)
 
     def _content(self, target: Target) -> bytes | None:
-        """Returns the template as JSON, so that equal templates have equal keys; None for other targets."""
+        """Returns the template as JSON, so that equal templates have equal keys; None for any other target,
+        for a template with an old state, and for one that JSON cannot represent.
+        """
         if not target.path or target.old is not None or target.inlined is not None:
             return None
         remembered = self.cache.contents.get(target.path)
@@ -269,7 +272,8 @@ class PolicyPass:
         )
 
     def conditions_hold(self, run: PolicyRun, activation: Activation) -> Failure | bool:
-        """Returns whether every match condition holds, or the failure of one that ended in an error.
+        """Returns whether every match condition holds; if none is false, but some end in an error, the
+        failure of the first of these.
 
         A false condition takes precedence over an error in another one, as upstream.
         """
@@ -285,7 +289,9 @@ class PolicyPass:
 
 
 def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failure:
-    """Returns an evaluation error as a failure of its policy, labelled with the expression that failed."""
+    """Returns an evaluation error as a failure of the run's policy, labelled with the expression that failed:
+    the given one, or a variable that it reads.
+    """
     label = error.origin.label if error.origin and error.origin.label else expression.label
     return failure(run.policy, run.binding, label, error.message)
 

@@ -1,4 +1,4 @@
-"""The targets of a policy on an object: the object itself, or each pod template, shown as a Pod.
+"""The targets of a policy: the object itself, and its pod templates, each shown to the policy as a Pod.
 
 A Pod is shown as it is. A template is shown with `apiVersion`, `kind` and the workload's namespace, which are
 removed when the result is written back. The CEL variable `request` then names the resource `pods` and the

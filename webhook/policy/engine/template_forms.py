@@ -64,7 +64,7 @@ class Forms:
     places: dict[Path, StandIn] | None = None
     forms: dict[bytes, Form] = field(default_factory=dict)
     of_templates: dict[Path, tuple[Any, Form | None]] = field(default_factory=dict)
-    """By the path of the template: its content, and the form of that content."""
+    """By the path of a template: the template, and its form (None if it has none)."""
 
     def form(self, target: Target, templates: Sequence[Target], show: Show) -> Form | None:
         """Returns the form of a target; None if policies are run on this target separately.
@@ -84,7 +84,7 @@ class Forms:
         return remembered[1]
 
     def record(self, target: Target, form: Form) -> None:
-        """Records the form of a template in its new state."""
+        """Records the form of a template after a policy has changed it."""
         self.of_templates[target.path] = target.raw, form
 
     def _form(self, shown: dict[str, Any], places: Mapping[Path, StandIn]) -> Form | None:

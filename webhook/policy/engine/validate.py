@@ -39,7 +39,7 @@ KEY_LIMIT = 63
 
 
 FAILURE_KEY = "failure"
-"""The audit annotation that records a finding with the action Audit is `POLICY.failure`."""
+"""The key of the audit annotation for a finding with the action Audit, after the policy's name and a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class _Collected:
         """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotations = dict(self.annotations)
-        # A policy that reads no value of the PodSet needs nothing hidden from it.
+        # The PodSet's name need not be hidden from a policy that reads no value of the PodSet.
         seen = target if policy.reads_no_pod_set else with_pod_set_hidden(target)
         try:
             self._validate(policy, run, policy_pass.activation(run, seen, whole, form.shown), policy_pass)

@@ -26,7 +26,7 @@ _GIBIBYTE, _MEBIBYTE = 2**30, 2**20
 
 @dataclass(frozen=True, slots=True)
 class StatedContainer:
-    """A container with its GPUs and MIG compute slices, and its own requests and limits.
+    """A container with the numbers of its GPUs and MIG compute slices, and its own requests and limits.
 
     `part`: the list that contains it, "containers" or "initContainers". `lasts`: True for a container that
     runs as long as the pod, also a sidecar; False for an ordinary init container.
@@ -87,10 +87,11 @@ def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[J
 def _later_amounts(
     containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: AmountRules
 ) -> Sequence[int]:
-    """Returns for each init container the total amount of the lasting containers that start after it: the
-    sidecars that are listed later, and all containers in `containers`.
+    """Returns an item for each container: for an init container, the total amount of the lasting containers
+    that start after it (sidecars that are listed later, and all of the list `containers`).
 
-    `lasting`: each container's amount as text, "" for an ordinary init container.
+    Items of other containers mean nothing. `lasting`: each container's amount as text, "" for an ordinary
+    init container.
     """
     counts = [
         whole_units(text, rules) if box.lasts else 0 for box, text in zip(containers, lasting, strict=True)
@@ -101,8 +102,9 @@ def _later_amounts(
 
 
 def _share_reduction(taken: int, sharers: int, rules: AmountRules) -> int:
-    """Returns by how much the share of each of `sharers` containers is reduced, so that the other containers
-    (`taken` together) fit on the node too. In bytes, or in cores rounded up.
+    """Returns by how much the share of each of the `sharers` (a number of containers) is reduced, so that the
+    other lasting containers, which have `taken` in total, fit on the node too. In bytes, or in cores rounded
+    up.
     """
     if not sharers:
         return 0

@@ -33,8 +33,9 @@ def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
     With `names`, these nodes are checked with what is free in their zones; {} if none rejects the pod.
     Without names, each node is checked as if it were empty, if the pod may go there and it has enough
     allocatable; {} if one of them accepts the pod. The map describes the first node that rejects it: `node`,
-    `nodes` (how many reject it), `policy`, `scope`, `container` ("" for the pod as a whole), and as text
-    `asked`, `fits` (the most that fits into one zone) and `zones` (how many zones each resource needs).
+    `nodes` (how many reject it), `policy`, `scope`, `container` ("" for the pod as a whole), and as text the
+    amounts `asked`, `fits` (the most that fits into one zone) and, only with the policy `restricted`, `zones`
+    (how many zones each resource needs; else "").
     """
     spec = _map(_map(pod).get("spec"))
     shape = shape_of(spec, Where())

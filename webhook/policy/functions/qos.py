@@ -2,8 +2,8 @@
 
 Plain JSON in and out, except for `cluster.nodeKinds`. If the pod states a resource in its own amounts
 (`spec.resources`), the containers share it, and request and limit are made equal there, not in the
-containers. Requests are not raised above what the nodes have that could take the pod as written; in this case
-the resource is unchanged, and `qos.unraised` says so.
+containers. If the pod with raised requests would fit none of the nodes that could take it as written, the
+resource is left unchanged, and `qos.unraised` says so.
 """
 
 from __future__ import annotations
@@ -79,6 +79,9 @@ class _Amounts:
 def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
     """`qos.guaranteed(pod, {nodeKinds, claims, ranges, rules})`: the amounts that make a pod Guaranteed.
 
+    `nodeKinds`: `cluster.nodeKinds`. `claims`: from `devices.claimed`. `ranges`: the namespace's LimitRanges
+    in `cluster.limits`. `rules`: the parameters of the policy `guaranteed-qos`, which calls this function.
+
     `containers`: for each container `list`, `name` and `amounts`, which apply to requests and limits alike.
     `pod`: the amounts of the pod's own resources, {} if it has none. A resource without an amount is left as
     it is.
@@ -117,8 +120,8 @@ def unraised(pod: Json, around: Json) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kinds:
-    """The node kinds of a cluster as a part of a cache key: compared by identity, since they are computed
-    once for all decisions on the same nodes."""
+    """The node kinds of a cluster as a part of a cache key. They are compared by identity, because all
+    decisions on the same nodes share one list."""
 
     groups: Sequence[NodeGroup]
 
@@ -132,8 +135,9 @@ class _Kinds:
 def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
     """Returns the pod as it was read, and the amounts to write.
 
-    Cached by content: both functions ask for the same pod, policies run again after others have changed it,
-    and the pods of a controller are alike. Without the cache, this is an eighth of the decision on a pod.
+    Cached by content: `qos.guaranteed` and `qos.unraised` are called for the same pod, policies run again
+    after others have changed it, and the pods of a controller are alike. Without the cache, this takes an
+    eighth of the time of the decision on a pod.
     """
     spec = _map(_map(pod).get("spec"))
     content = spec_content(spec)

@@ -1,7 +1,7 @@
 """CEL functions over workloads and levels: the places of templates, and the meanings of levels' short names.
 
-A *wish* is the topology request for some pods: a required and a preferred level, and the level and size of
-slices.
+A *place* is here the position of a template or its metadata in an object, not nodes. A *wish* is the topology
+request for some pods: a required and a preferred level, and the level and size of slices.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def _places(obj: Json, workload: Workload) -> list[Json]:
 
 
 def _wish(sets: list[PodSet], gang: Constraint, *, always: bool = False) -> dict[str, Json]:
-    """Returns the wish of a template's PodSets, completed by that of their gang.
+    """Returns the wish of a template's PodSets; levels that they do not state are those of their gang.
 
-    Without PodSets, the gang's wish counts only with `always`.
+    If there are no PodSets, the gang's levels are used only with `always`.
     """
     own = sets[0].constraint if sets else Constraint()
     sliced = next((pod_set.constraint for pod_set in sets if pod_set.constraint.slice_level), own)
@@ -89,9 +89,9 @@ def kai_places(obj: Json) -> list[Json]:
 
     KAI reads the keys of a gang on the object itself; for Ray, on the groups' pod templates; for a JobSet, on
     the templates of its jobs as well. If each job of a JobSet has a domain of its own, the JobSet itself gets
-    no levels, because KAI would apply them to all of its jobs together. KAI reads segments on the workers'
-    template. `path` leads to the metadata; the request is as in `workload.places`. `alone`: the names of
-    PodSets with requests of their own that KAI cannot read anywhere.
+    no levels, because KAI would apply them to all of its jobs together. KAI reads segments (its word for
+    slices) on the workers' template. `path` leads to the metadata; the request is as in `workload.places`.
+    `alone`: the names of PodSets with requests of their own that KAI cannot read anywhere.
     """
     workload = _read(obj)
     every = _places(obj, workload)
@@ -123,7 +123,9 @@ def kai_places(obj: Json) -> list[Json]:
 
 
 def _segment_places(templates: list[Json]) -> list[Json]:
-    """Returns the workers' template, if its pods request slices; [] if not."""
+    """Returns the place of the workers' template, with the slices that its pods request; [] if they request
+    none.
+    """
     return [
         {**worker, "path": worker["path"] + "/metadata", "required": "", "preferred": ""}
         for worker in templates

@@ -11,7 +11,7 @@ from webhook.jsontools.path import Path, dotted
 from webhook.policy.loading.errors import PolicyError, Problem
 
 MAX_BYTES = 3 * 1024 * 1024
-"""The API server's limit for a request."""
+"""Maximum size of a file, 3 MiB: the API server's limit for a request."""
 
 
 MAX_DEPTH = 100

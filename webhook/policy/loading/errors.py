@@ -10,7 +10,7 @@ from planner.model.errors import ReportedError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One problem. `line` and `column` are 1-based, 0 if unknown.
+    """One problem. `line` and `column` are 1-based, 0 if unknown. `object`: Kind/name. `field`: field path.
 
     `source` is the line of the expression with a caret below the position, "" if it is not an expression.
     """

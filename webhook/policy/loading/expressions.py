@@ -29,10 +29,10 @@ class ExpressionCompiler:
 
     `ours`: the policy is of the API group bayplan.dev, so its expressions may use Bayplan's variables and
     functions. `variables`: the names declared so far. `uses_of`: the root variables that each of them reads,
-    including through other variables. `schema`: of `object`, if its kind is known. An expression that does
-    not fit the schema is a problem of a bayplan.dev policy. For an upstream policy it is one of `warnings`,
-    as in upstream's type checker: the API server compiles `object` as any type, and the expression fails when
-    it is evaluated.
+    including through other variables. `schema`: that of `object`, None if its kind is not known. An
+    expression that does not fit the schema is a problem of a bayplan.dev policy. For an upstream policy, it
+    is one of `warnings`, as in upstream's type checker: the API server compiles `object` as any type, and the
+    expression fails when it is evaluated.
     """
 
     policy: str

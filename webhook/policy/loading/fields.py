@@ -61,7 +61,8 @@ class Fields:
         return value or default
 
     def variant(self, name: str, fields: Mapping[str, str]) -> tuple[str, Fields | None]:
-        """Returns the word in a field, and the map that this word requires.
+        """Returns the word in a field, and the map that this word requires: `patchType: JSONPatch` requires
+        the map `jsonPatch`. "" for a missing or invalid word, None for a missing map.
 
         `fields`: for each valid word, the field that contains the map. The other maps must be missing.
         """
@@ -81,7 +82,9 @@ class Fields:
         return value
 
     def texts(self, name: str, options: Sequence[str] = (), *, required: Required = False) -> tuple[str, ...]:
-        """Returns a list of strings, each one of `options` if given."""
+        """Returns a list of strings, each of which must be one of `options` if these are given; () if it is
+        missing.
+        """
         items = self._take(name, (list,), "a list") or []
         for index, item in enumerate(items):
             if not isinstance(item, str):
@@ -100,7 +103,7 @@ class Fields:
         return (text,) if text else ()
 
     def labels(self, name: str) -> dict[str, str]:
-        """Returns a map of strings to strings."""
+        """Returns a map of strings to strings; {} if it is missing."""
         items = self._take(name, (dict,), "a map") or {}
         for key, item in items.items():
             if not isinstance(item, str):
@@ -108,7 +111,7 @@ class Fields:
         return {key: item for key, item in items.items() if isinstance(item, str)}
 
     def child(self, name: str, *, required: Required = False) -> Fields | None:
-        """Returns a map inside, None if it is missing."""
+        """Returns the map in a field, None if it is missing."""
         value = self._take(name, (dict,), "a map")
         if value is None:
             if required and self.value.get(name) is None:
@@ -117,7 +120,7 @@ class Fields:
         return Fields(self.document, (*self.path, name), value, self.problems)
 
     def children(self, name: str, *, max_items: int = 0, required: Required = False) -> list[Fields]:
-        """Returns the maps of a list."""
+        """Returns the maps in a list, in order; any other element is a problem."""
         items = self._take(name, (list,), "a list") or []
         if max_items and len(items) > max_items:
             self.wrong(f"at most {max_items} are allowed", name)
@@ -165,7 +168,7 @@ class Fields:
 
     def moment(self, name: str, *, whole_day: bool, required: Required = False) -> float | None:
         """Returns a time in seconds since the epoch: a date (the end of the day with `whole_day`, else its
-        beginning, in UTC), or a time with a zone in RFC 3339.
+        beginning, in UTC), or a time with a zone in RFC 3339. None if it is missing or invalid.
         """
         text = self.text(name, required=required)
         if not text:

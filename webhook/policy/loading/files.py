@@ -162,8 +162,8 @@ def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> s
 
 
 def _published(files: Iterable[str]) -> str:
-    """Returns the commit in the name of the folder that contains all files, after links are resolved; "" if
-    no such folder has a commit's name.
+    """Returns the commit after which git-sync named the folder with all files, shortened to `COMMIT_SHOWN`
+    digits; "" if no link leads to such a folder.
     """
     commits: set[str] = set()
     for file in files:
@@ -188,8 +188,8 @@ def _commit(path: Path) -> str:
 def _git(folder: Path, *arguments: str) -> str:
     """Returns the output of a Git command, "" if it fails or there is no Git.
 
-    `core.fsmonitor` may name a program, which Git would run from the repository's own configuration. Without
-    optional locks, `git status` writes nothing into the repository.
+    `core.fsmonitor` is switched off, because the repository's own configuration may name a program there,
+    which Git would run. Without optional locks, `git status` writes nothing into the repository.
     """
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
@@ -203,8 +203,8 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 class PolicyStore:
-    """The current policy set. If a reload fails, the last valid set stays in use, and `error` is
-    the reason.
+    """Holds the policy set in use, `current`. If a reload fails, the last valid set stays in use, and `error`
+    is the reason; None after a successful load.
     """
 
     def __init__(self, paths: Sequence[str | Path], *, functions: Functions | None = None) -> None:

@@ -126,7 +126,7 @@ def _parsed(texts: Iterable[tuple[str, str]], problems: list[Problem]) -> list[P
 
 
 def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
-    """Returns the policies that do not read `plan`, then those that do, each group by name."""
+    """Returns the policies that do not read `plan`, then those that do, each group sorted by name."""
     return tuple(sorted(policies, key=lambda policy: (policy.uses_plan, policy.name)))
 
 
@@ -157,7 +157,7 @@ def _sort_out(
 
 
 def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
-    """Records a problem for every duplicate object."""
+    """Records a problem for every object that occurs a second time, by kind, namespace and name."""
     seen: dict[tuple[str, ...], PolicyDocument] = {}
     for document in documents:
         first = seen.setdefault(_identity(document), document)
@@ -166,7 +166,7 @@ def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
 
 
 def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> list[PolicyDocument]:
-    """Returns the objects of the policies' parameter kinds, and Bayplan's own parameters in any case."""
+    """Returns the objects of the policies' parameter kinds, and always those of Bayplan's own parameters."""
     kinds = {
         (policy.param_kind.api_version, policy.param_kind.kind) for policy in policies if policy.param_kind
     }

@@ -66,7 +66,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Kind and name of a document."""
+    """The fields of a document that identify it, and its annotations."""
 
     kind: str
     name: str
@@ -149,8 +149,8 @@ def read_policy(
 
 
 def _unbound(param_kind: ParamKind | None) -> PolicyBinding:
-    """Returns the binding of a policy without one: all requests that it matches, with each
-    parameter object.
+    """Returns the implicit binding of a policy without bindings: it applies to all requests that the policy
+    matches, with each object of the paramKind.
     """
     return PolicyBinding(param_ref=_param_ref(selector=EVERYTHING) if param_kind else None)
 
@@ -281,8 +281,8 @@ def _reads_no_pod_set(expressions: Iterable[Expression]) -> bool:
 
 
 _param_kind, _param_ref = lru_cache(maxsize=64)(ParamKind), lru_cache(maxsize=64)(ParamRef)
-"""Equal values are one object, so that results for it are found by identity: most policies of a set have the
-same paramKind and paramRef.
+"""Create a paramKind or paramRef; equal ones are one object, so that results for it are found by identity:
+most policies of a set have the same paramKind and paramRef.
 """
 
 

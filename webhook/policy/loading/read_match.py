@@ -11,7 +11,8 @@ from webhook.policy.model.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchR
 from webhook.policy.model.selectors import EVERYTHING, LabelSelector
 
 _match = lru_cache(maxsize=512)(MatchResources)
-"""Equal matches are one object, so that a request is compared once with a match that several policies have.
+"""Creates a match; equal matches are one object, so that a request is compared only once with a match that
+several policies have.
 
 The bound is larger than the number of policies in a set; an evicted entry only costs a second comparison.
 """

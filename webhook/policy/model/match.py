@@ -52,7 +52,7 @@ class ResourceRule:
 @dataclass(frozen=True, slots=True)
 class MatchResources:
     """matchConstraints of a policy, or matchResources of a binding; a binding without rules matches every
-    request.
+    request. `equivalent`: matchPolicy is Equivalent, not Exact.
     """
 
     namespace_selector: LabelSelector = EVERYTHING
@@ -119,8 +119,8 @@ def _within(value: str, options: tuple[str, ...]) -> bool:
 
 
 def _resource(pattern: str, resource: str, sub_resource: str) -> bool:
-    """Returns whether a pattern matches. `*` matches every resource but no subresource, `*/*` every resource
-    and every subresource, `pods/*` every subresource of pods but not pods.
+    """Returns whether a pattern matches a resource or a subresource of it. `*` matches every resource but no
+    subresource, `*/*` every resource and every subresource, `pods/*` every subresource of pods but not pods.
     """
     if pattern == "*/*":
         return True

@@ -13,11 +13,11 @@ from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.schedulers import KAI, KUEUE, RUNAI
 
 PACK = "pack"
-"""The name of the parameter."""
+"""The name of the parameter that selects a pack."""
 
 
 AUTO = "auto"
-"""Policies write for every system that the cluster has."""
+"""The default pack: policies write for every scheduling system that the cluster has."""
 
 
 _OFF = "false"
@@ -45,12 +45,12 @@ PACKS: Mapping[str, Mapping[str, str]] = {
 
 
 SYSTEM_OF: Mapping[str, str] = {"kai": KAI, "kueue": KUEUE, "runai": RUNAI}
-"""The system of each pack, named as in `SchedulersSeen`."""
+"""The scheduling system of each pack that is for a single one, named as in `SchedulersSeen.shown`."""
 
 
 def fitting(systems: Collection[str]) -> str:
-    """Returns the pack that fits a cluster with these systems: the pack of the only system, `plain` if there
-    is none, `auto` if there are several; the administrator may then choose one.
+    """Returns the pack that fits a cluster with these scheduling systems: the pack of the only system that
+    has one, `plain` if none has one, `auto` if several do; the administrator may then choose a pack.
     """
     packs = [pack for pack, system in SYSTEM_OF.items() if system in systems]
     return packs[0] if len(packs) == 1 else AUTO if packs else "plain"

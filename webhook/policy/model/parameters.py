@@ -80,7 +80,7 @@ def is_parameters(obj: Json) -> bool:
 
 
 def data_of(obj: Json) -> dict[str, str]:
-    """Returns the data of a ConfigMap; an unquoted value counts as its text."""
+    """Returns the data of a ConfigMap by key; values that YAML reads as numbers or booleans become text."""
     data = obj.get("data")
     return {str(key): text_of(value) for key, value in data.items()} if isinstance(data, Mapping) else {}
 
@@ -97,7 +97,8 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParameterRules:
-    """The rules of a JSON schema for a ConfigMap's data: a rule by key, and whether other keys are allowed.
+    """The rules of a JSON schema for a ConfigMap's data. `by_key`: the subschema of each known key. `closed`:
+    other keys are invalid.
 
     Only the parts of JSON Schema that a ConfigMap needs are read: `properties.data.properties` with `enum` or
     `pattern`, and `additionalProperties: false`.
@@ -125,7 +126,7 @@ NO_RULES = ParameterRules()
 
 
 def rules_of(schema: Any) -> ParameterRules:
-    """Returns the rules of a JSON schema; an invalid schema has none."""
+    """Returns the rules in a JSON schema; none if it does not have the expected form."""
     data = _map_at(schema, "properties", "data")
     return ParameterRules(_map_at(data, "properties"), data.get("additionalProperties") is False)
 

@@ -28,11 +28,11 @@ for them. The dot at the end distinguishes `gang.podSet` from `gang.podSets`.
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The inputs that an expression reads.
+    """The inputs that an expression reads. Each field is true if the expression may read one of its inputs.
 
     `target`: `object`, `oldObject`, `request` or `variables`. `bayplan`: `gang`, `plan` or `cluster`.
-    `pod_set`: fields of these that differ between PodSets. `params`: the parameter object. `params_alone`: it
-    reads nothing else, so its value is the same for all requests.
+    `pod_set`: fields of `gang` or `plan` that differ between PodSets. `params`: the parameter object.
+    `params_alone`: the expression reads at most `params`, so its value depends only on the parameter object.
     """
 
     target: bool
@@ -73,13 +73,13 @@ class Expression:
 
     @property
     def equality_key(self) -> tuple[object, ...]:
-        """A key: expressions with equal keys have the same value for the same inputs, also in different
+        """A cache key: expressions with equal keys have the same value for the same inputs, also in different
         policies.
         """
         return self.ours, self.program.text
 
     def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
-        """Returns the value. Raises CelError for an error in the expression or an exceeded budget."""
+        """Returns the expression's value. Raises CelError for an error in it or an exceeded budget."""
         return self.program.evaluate(bindings, budget)
 
 
@@ -93,7 +93,7 @@ class NamedExpression:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One of `mutations`."""
+    """One of a policy's `mutations`."""
 
     patch_type: Literal["JSONPatch", "ApplyConfiguration"]
     expression: Expression
@@ -101,7 +101,7 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """One of `validations`. `message` and `message_expression` may be missing."""
+    """One of a policy's `validations`. `message`, `message_expression`: "" and None if not stated."""
 
     expression: Expression
     message: str = ""
@@ -122,7 +122,10 @@ CONFIG_MAP = ParamKind("v1", "ConfigMap")
 
 @dataclass(frozen=True, slots=True)
 class ParamRef:
-    """A binding's reference to objects of the paramKind: one by name, or all that a selector matches."""
+    """A binding's reference to objects of the paramKind: one by name, or all that a selector matches.
+
+    `namespace`: "" for the request's. `deny_if_missing`: parameterNotFoundAction is Deny, not Allow.
+    """
 
     name: str = ""
     selector: LabelSelector | None = None
@@ -132,7 +135,10 @@ class ParamRef:
 
 @dataclass(frozen=True, slots=True)
 class PolicyBinding:
-    """Binds a policy. `name` is "" for the implicit binding of a policy without one."""
+    """A binding: the policy applies to the requests that `match` selects, with the objects of `param_ref`.
+
+    `name` is "" for the implicit binding of a policy that has no binding.
+    """
 
     name: str = ""
     policy: str = ""
@@ -146,8 +152,9 @@ class Policy:
     """The common fields of both kinds of policy.
 
     `uses`: the root variables (`object`, `plan`, …) that its expressions read, including through `variables`.
-    `on_templates`: it also runs on pod templates inside workloads. `reads_no_pod_set`: no expression reads a
-    PodSet's own values, so the effect on equal templates is the same.
+    `ignore_failure`: failurePolicy is Ignore, not Fail. `on_templates`: the policy also runs on pod templates
+    inside workloads. `reads_no_pod_set`: no expression reads a PodSet's own values, so the effect on equal
+    templates is the same.
     """
 
     name: str
@@ -191,8 +198,9 @@ class ValidatingPolicy(Policy):
 class PolicyException:
     """The objects to which some policies do not apply, and the reason.
 
-    `until`: the end, in seconds since the epoch; `ended`: the end as written in the file. Names are patterns:
-    `*` matches any text, `?` any character; () matches everything.
+    `until`: the end, in seconds since the epoch; `ended`: the end as written in the file. `policies` to
+    `groups` are patterns for names: `*` matches any text, `?` any character. () restricts nothing, except
+    that `policies` is never empty.
     """
 
     name: str
@@ -236,8 +244,8 @@ class PolicySet:
     `mutating`: the policies that do not read `plan`, then those that do, each group sorted by name; the plan
     is made from the result of the first group. `params`: the parameter objects in the policies' files;
     `rules`: the schema of Bayplan's own parameters. `exemptions`: sorted by name. `warnings`: expressions
-    that will fail when they are evaluated, each with its position. `revision`: Git commit or content hash of
-    the files, "" if unknown.
+    that will fail when they are evaluated, each with its position. `files`: the paths of the policy files;
+    `revision`: their Git commit or content hash, "" if unknown.
     """
 
     mutating: tuple[MutatingPolicy, ...] = ()

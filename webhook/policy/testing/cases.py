@@ -26,7 +26,9 @@ Objects = Sequence[Mapping[str, Any]]
 
 
 Resolve = Callable[[str], Objects]
-"""Returns the objects in the file at a path, as a case writes it; raises ValueError with a message."""
+"""Returns the objects in a file; the path is relative to the folder of `tests.yaml`. Raises ValueError with a
+message.
+"""
 
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE")
@@ -34,7 +36,12 @@ OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The expectations of a case; fields that are None or () are not checked."""
+    """The expected outcome of a case. Fields that are None or () are not checked, but `warnings` () means
+    that none is expected, and `allowed` None that a denial is a difference.
+
+    `object`: a part of the resulting object. `patch`: RFC 6902 operations. `absent`: JSON Pointers that must
+    not exist in it.
+    """
 
     allowed: bool | None = None
     message_contains: tuple[str, ...] = ()
@@ -85,7 +92,7 @@ class CaseFile:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedOutcome:
-    """The outcome of a case."""
+    """The actual outcome of a case, which is compared with the case's expectation."""
 
     allowed: bool
     message: str
@@ -223,7 +230,9 @@ def _expectation(fields: Fields | None) -> Expectation:
 
 
 def differences(expect: Expectation, outcome: ExpectedOutcome) -> list[str]:
-    """Returns the differences from the expectation as text (a diff if there are two sides)."""
+    """Returns a text for each difference between expectation and outcome; for objects and patches, a unified
+    diff. [] if there is none.
+    """
     texts: list[str] = []
     if expect.allowed is not None and expect.allowed != outcome.allowed:
         texts.append(

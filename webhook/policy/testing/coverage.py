@@ -51,7 +51,7 @@ def expressions_of(policy: Policy) -> Iterator[Expression]:
 
 
 def watch(policies: PolicySet, tell: Callable[[Key], None]) -> PolicySet:
-    """Returns the same set, with `tell` called for every evaluated expression."""
+    """Returns the same set, whose expressions call `tell` each time they are evaluated."""
     return replace(
         policies,
         mutating=tuple(_mutating(policy, tell) for policy in policies.mutating),

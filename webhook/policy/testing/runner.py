@@ -23,7 +23,7 @@ Runner = Callable[[Case, PolicySet], ExpectedOutcome]
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case and its differences; none if it passed."""
+    """One case, and the differences between its expected and actual outcome: () if it passed."""
 
     case: Case
     differences: tuple[str, ...]
@@ -37,7 +37,9 @@ class CaseResult:
 
 @dataclass(slots=True)
 class Summary:
-    """All results. `covered`: the names of policies with a case; `reached`: the evaluated expressions."""
+    """All results so far. `policies`: by name. `covered`: the names of the policies that some case tests;
+    `reached`: the evaluated expressions.
+    """
 
     results: list[CaseResult] = field(default_factory=list)
     policies: dict[str, Policy] = field(default_factory=dict)

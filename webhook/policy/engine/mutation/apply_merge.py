@@ -14,7 +14,7 @@ from webhook.cel.values.schema import SchemaNode
 from webhook.jsontools.path import Path, dotted
 
 IDENTITY = ("apiVersion", "kind")
-"""Fields at the top of an apply configuration that say what it is for; they are not merged."""
+"""Fields at the top of an apply configuration that name the object's kind; they are not merged."""
 
 
 class MergeError(ValueError):

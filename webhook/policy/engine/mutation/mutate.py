@@ -71,9 +71,9 @@ class Mutated:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The effect of a run on each template of one form (see `template_forms.py`).
+    """The effect of a policy's run on each template of one form (see `template_forms.py`).
 
-    `steps`: the changes of its mutations, in order. `form`: the common form of the changed templates.
+    `steps`: the changes by each mutation, in order. `form`: the common form of the changed templates.
     """
 
     steps: tuple[Changes, ...]
@@ -82,7 +82,7 @@ class _Change:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """The results of a policy's runs under one binding, kept for the object's other templates.
+    """The results of a policy's runs under one binding, which are reused for the object's other templates.
 
     `unchanged`: forms (see `template_forms.py`) whose templates no run changes. `changes`: the effect on all
     templates of a form, by the `id` of the binding, the `id` of the parameters, and the form; None if the
@@ -257,7 +257,7 @@ class MutatingPass:
         None if the run reads a stand-in or fails, or if the changed templates have no common form: the effect
         may then depend on the template.
         """
-        # A policy that reads no value of the PodSet needs nothing hidden from it.
+        # The PodSet's name need not be hidden from a policy that reads no value of the PodSet.
         seen = target if policy.reads_no_pod_set else with_pod_set_hidden(target)
         steps: list[Changes] = []
         try:
@@ -338,8 +338,8 @@ def _mutated_or_failure(
 def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:
     """Returns the object after one mutation; the same object if a `test` of its patch does not hold.
 
-    Raises CelError if the expression has no value, MergeError or PatchError if the value cannot be applied,
-    ShapeError if the result does not fit the object's kind.
+    Raises CelError if the expression ends in an error, MergeError or PatchError if its value cannot be
+    applied, ShapeError if the result does not fit the object's kind.
     """
     value = activation.evaluate(mutation.expression)
     mutated: dict[str, Any]

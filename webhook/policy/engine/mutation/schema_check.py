@@ -1,6 +1,6 @@
 """Finds the schema of the kind that a policy matches, and checks mutated objects against it.
 
-Objects of a kind without a schema (a CRD) are not checked.
+The fields of objects of a kind without a schema (a CRD) are not checked.
 """
 
 from __future__ import annotations
