@@ -1,9 +1,9 @@
 """Finds similar requests that have a placement. A changed request is suggested only if a search finds one.
 
-Changes are applied to the request as received, and `place` applies slices, KAI's placement policies and
-leaf-spine rules as it does for a submitted gang. A suggestion is therefore admitted when it is submitted. The
-searches for one answer share a work budget, apart from those for slower links, which have another. A change
-that the budget leaves untried is not suggested.
+Changes are applied to the request as received, and the parameter `place` searches them with slices, KAI's
+placement policies and leaf-spine rules as it does for a submitted gang. A suggestion is therefore admitted
+when it is submitted. The searches for one answer share a budget of work units, apart from those for slower
+links, which have another. A change that the budget leaves untried is not suggested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ already used up to the whole budget of the plan.
 
 
 _MAX_RELEASED = 16
-"""Maximum number of other gangs whose end is tried, those on fewest nodes first: each costs a search."""
+"""Maximum number of other gangs whose end is tried, those on fewest nodes first. Each costs a search as if
+the gang had ended.
+"""
 
 
 _MAX_SAID = 2
@@ -112,7 +114,7 @@ def with_fewer_pods(
 
 
 def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternative]:
-    """Yields the request with the fastest link speed below the requested one with which it is admitted."""
+    """Yields the request with a lower link speed: the fastest at which it is admitted; nothing if none is."""
     asked, trial = problem.asked, Trial(place)
     fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
@@ -163,7 +165,8 @@ def _fewer_words(group: PodGroup, counts: Mapping[str, int]) -> str:
 
 
 def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with a coarser required level, the finest that has a placement, else with none.
+    """Yields the request with the finest coarser required level that has a placement; if none has one,
+    without a required level; nothing if that has no placement either.
 
     If only some PodSets are the cause, only their level is changed.
     """
@@ -212,14 +215,14 @@ def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
 
 
 def _strictest(shortfall: Shortfall) -> int:
-    """Returns the finest level that the failed request requires."""
+    """Returns the index of the finest level that the failed request requires, ROOT for none."""
     return max(
         [shortfall.tried.request.required, *(kind.required for kind in shortfall.tried.request.pod_classes)]
     )
 
 
 def _is_own(group: PodGroup, shortfall: Shortfall) -> bool:
-    """Returns whether only some of the gang's PodSets are the cause."""
+    """Returns whether only some of the gang's PodSets, not all, are the cause of the shortfall."""
     return len(shortfall.names) < sum(1 for pod_set in group.pod_sets if pod_set.count)
 
 
@@ -252,7 +255,9 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 
 
 def _other_slices(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with its slices at a coarser level, the finest with a placement, else with none."""
+    """Yields the request with its slices at the finest coarser level that has a placement, or without slices;
+    nothing if neither has one.
+    """
     asked, topology = problem.asked, shortfall.tried.tree.topology
     slice_levels = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
     finest = max((topology.index(level_key(topology, level)) for level in slice_levels), default=ROOT)

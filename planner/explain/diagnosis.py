@@ -183,10 +183,10 @@ def _never(
 
 
 def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGroup, SearchResult]:
-    """Returns the part of the gang that has no placement, and the failed search for it.
+    """Returns the part of the gang that has no placement, and the failed search for this part.
 
-    It is the first pod class with a required level of its own, finer than the gang's, that has no placement
-    even alone. If there is none, it is the whole gang.
+    The part is the first pod class with a required level of its own, finer than the gang's, that has no
+    placement even alone. If there is no such class, the part is the whole gang.
     """
     gang, space = problem.gang, search_space(problem.snapshot, result.tree, occupied=problem.occupied)
     for kind in relaxations(result.request)[-1]:  # the pod classes with their required levels only
@@ -255,8 +255,8 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
 def _counts_ever(kind: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
     """Returns all nodes, counted by what excludes one pod of the class.
 
-    Of several topologies, one in which the pod fits is chosen; if there is none, or several, the one with the
-    fewest nodes outside.
+    Of several topologies, only one is counted: one in which the pod fits if there is any, and among these the
+    one with the fewest nodes outside.
     """
     counted = [pod_counts(view, kind) for view in spaces]
     return min(counted, key=lambda counts: (not counts.serving, counts.outside))
@@ -302,15 +302,15 @@ def _devices(spaces: Sequence[SearchSpace]) -> list[str]:
 
 
 def best_attempt(tried: SearchResult) -> LevelAttempt:
-    """Returns the attempt at the required level, which is the last and coarsest; an empty one if none was
-    made.
+    """Returns the attempt at the required level, which is the last and coarsest; an attempt without a domain
+    if no level was searched.
     """
     return tried.attempts[-1] if tried.attempts else LevelAttempt("", (), 0, 0)
 
 
 def shortfall_of(part: PodGroup, result: SearchResult) -> Shortfall:
-    """Returns the shortfall of a part of the gang, with the most pods that fit in any attempt of its
-    search.
+    """Returns the shortfall of a part of the gang. `result`: its failed search; the largest number of pods
+    that fit at any of its levels becomes `Shortfall.fits`.
     """
     fits = max((attempt.fits for attempt in result.attempts), default=0)
     return Shortfall(tuple(p.name for p in part.pod_sets if p.count), result, fits)

@@ -35,7 +35,8 @@ from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, assignments_of
 
 _BUDGET = 1_000_000
-"""Work units for all trials: a third of a plan's budget, because a failed search has used up to a whole one.
+"""Work units for all trials of one gang: a third of a plan's budget, because the failed search has already
+used up to the whole budget of the plan.
 """
 
 _NEW = "new node"
@@ -86,7 +87,9 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
 
 
 def _pods_without_place(answer: Answer) -> int:
-    """Returns how many pods had no place in the attempt in which most had one; 1 if there was no attempt."""
+    """Returns how many pods had no place in the search at the level at which most had one; 1 if no level was
+    searched.
+    """
     return min((attempt.wanted - attempt.fits for attempt in answer.attempts), default=1)
 
 
@@ -140,7 +143,8 @@ class _GrowthTrial:
     def fewest(self, moment: PlacementProblem, pool: GrowingPool, missing: int) -> int | None:
         """Returns how many more nodes of the pool the gang needs; None if the pool cannot grow enough.
 
-        A binary search that begins with an estimate from `missing`. More than `_MOST_NODES` are estimated.
+        Searches by halving, from an estimate based on `missing`, the number of pods without a place. A number
+        above `_MOST_NODES` is returned as estimated, without a trial.
         """
         max_new = self._max_new_nodes(pool)
         needed = -(-missing // max(1, _pods_on(moment, pool)))
@@ -196,10 +200,10 @@ class _GrowthTrial:
 
 
 def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
-    """Returns the devices of all nodes, where each new node has those of an existing node of its pool.
+    """Returns the devices of all nodes; each new node has the same devices as an existing node of its pool.
 
-    New nodes of a pool have no devices if no existing node of the pool has some. Returns `NO_SLICES` if that
-    is so for all pools: the cluster's own devices then stay as they are.
+    New nodes of a pool get no devices if no existing node of the pool has any. Returns `NO_SLICES` if that is
+    so for all pools: the caller then leaves the cluster's devices as they are.
     """
     by_node: dict[str, NodeSlices] = {}
     slices = snapshot.base.claims.slices
@@ -227,7 +231,9 @@ def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
 
 
 def _counted(snapshot: Snapshot, pool: GrowingPool) -> GrowingPool:
-    """Returns the pool with `present` set: if it is 0, to the number of nodes with the pool's labels."""
+    """Returns the pool; if its number of existing nodes (`present`) is 0, with the number of nodes that have
+    its labels.
+    """
     if pool.present or not pool.labels:
         return pool
     return replace(pool, present=sum(selects(pool.labels, node.labels) for node in snapshot.nodes.values()))

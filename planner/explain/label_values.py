@@ -19,8 +19,8 @@ _MAX_KEYS = 16
 
 
 _MAX_COMPARED = 64
-"""How many texts before and after the given text, in alphabetical order, are compared with it. The number is
-limited because a comparison takes 20 µs, and a label such as the hostname has one value per node.
+"""Number of texts before, and as many after, the given text in alphabetical order that are compared with it.
+It is limited because a comparison takes 20 µs, and a label such as the hostname has one value per node.
 """
 
 

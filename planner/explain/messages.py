@@ -128,12 +128,14 @@ def devices_there(names: Sequence[str]) -> str:
 
 
 def fits_no_gpu(part: str, why: str) -> str:
-    """Returns the sentence about a GPU share that no node can ever give; `why`: see `gpu_sharing.never`."""
+    """Returns the sentence about a GPU share that no node can ever give. `part`: the share, as text. `why`:
+    the result of `why_share_never_fits`.
+    """
     return f"It asks for {part}, and {why}"
 
 
 def most_inside(max_gpus: int) -> str:
-    """Returns the sentence about a request for too large a domain inside the host.
+    """Returns the sentence about a request for an NVLink domain or NUMA node with more GPUs than any has.
 
     `max_gpus`: the GPUs of the largest domain; 0 if unknown, which gives "".
     """
@@ -173,5 +175,5 @@ def _gpu_count(count: int) -> str:
 
 
 def name_of(domain: Domain) -> str:
-    """Returns a domain as text for people."""
+    """Returns a domain as text, for example "b1/r1", with "-" for a missing label."""
     return "/".join(value or "-" for value in domain) or "the whole cluster"

@@ -89,8 +89,8 @@ class NodeWords:
         return self.of(counts) if counts.causes or self._for_no_second() else ""
 
     def _for_no_second(self) -> str:
-        """Returns text that says why a node with room takes only one pod of the class: the host port or pod
-        anti-affinity. Returns "" if it takes more.
+        """Returns text that says why a node with room takes only one pod of the class: a host port or pod
+        anti-affinity. Returns "" without such a rule, or if there are several classes.
         """
         if len(self._pod_classes) != 1:
             return ""

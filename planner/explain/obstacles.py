@@ -47,10 +47,11 @@ FITS = ""
 
 @dataclass(frozen=True, slots=True)
 class _PartlyHeld:
-    """A reservable domain that the gang cannot hold whole, because other gangs hold or use parts of it.
+    """A domain of the reservable level that the gang cannot hold whole, because other gangs hold or use parts
+    of it.
 
-    `way`: the domain, as indexes of children from the root. `gangs`: the other gangs. `nodes`: how many of
-    its nodes would take a pod.
+    `way`: the domain, as indexes of children from the root. `gangs`: the other gangs. `nodes`: how many nodes
+    of the domain would take a pod.
     """
 
     way: ChildPath
@@ -59,7 +60,7 @@ class _PartlyHeld:
 
 
 Shortage = tuple[int, int]
-"""The largest amount of a resource on any of some nodes, and the amount that a pod requests."""
+"""The largest amount of a resource on the nodes of one cause, and the amount that a pod requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,8 @@ class _Tally:
     """Counts nodes by cause, from the hosts up to the root. Domains of equal capacity are computed once.
 
     `pod_classes`: the gang's pod classes. `required`: index of the required level, or ROOT. `shared`: the
-    gang may use a domain together with other gangs. If it may not, and `whole` is set, the gang holds
-    reservable domains whole, so it cannot use a domain of which other gangs hold a part.
+    gang may use a domain together with other gangs. If it may not, and `whole` is set, the gang holds domains
+    of the reservable level whole, so it cannot use one of which other gangs hold a part.
     """
 
     def __init__(
@@ -287,7 +288,11 @@ def misaligned(zones: NumaState | None, pod_class: PodClass) -> str:
 
 
 def largest(views: Sequence[SearchSpace], pod_class: PodClass, resource: str) -> int:
-    """Returns the largest amount of a resource on any node that the pod may use."""
+    """Returns the largest amount of a resource on any node that the pod may use, in base units; 0 for no
+    node.
+
+    `views`: the search spaces, one for each topology.
+    """
     return max((has(host.free or {}, resource) for host in usable(views, pod_class)), default=0)
 
 

@@ -18,11 +18,12 @@ from planner.search.space import SearchSpace
 def in_the_way(space: SearchSpace, asked: TopologyRequest) -> str:
     """Returns a sentence about the first topology spread constraint that keeps the gang out; "" for none.
 
-    A constraint keeps it out if the domain that can get the fewest pods, or a lack of domains (minDomains),
-    limits all domains together to fewer pods than the gang has.
+    A constraint keeps the gang out if maxSkew, counted from the domain that can have the fewest pods (from 0
+    if there are fewer domains than minDomains), limits all domains together to fewer pods than the gang has
+    of those that the constraint counts.
     """
     for rule in rules_of(asked.pod_classes):
-        # `_rule_sentence` computes a bound for rules that exactly the counted pods must satisfy.
+        # The bound in `_rule_sentence` holds only if the rule counts exactly the pods that it constrains.
         if rule.counted and set(rule.counted) == set(rule.keepers):
             room = _room(space, rule, [asked.pod_classes[index] for index in rule.counted])
             if sentence := _rule_sentence(

@@ -9,5 +9,8 @@
 - `first_place`: the place that is kept for the first queued gang
 - `defragmentation`: which gangs and pods to move to free whole domains or make room for a queued gang
 
+The *reserve mode* of a gang (annotation `bayplan.dev/reserve`) says what it holds: `domain` (whole domains),
+`nodes` (the amounts that it uses), `none`, or `auto` (the planner chooses one of the first two).
+
 Begin with `plan`.
 """

@@ -60,8 +60,9 @@ def _skipped(gang: str, rivals: int) -> int:
 
 
 def _sharers(snapshot: Snapshot, held: Reservation) -> int:
-    """Returns how many gangs, each with the usage of `held`, fit on its nodes at the same time; 1 if that is
-    not known, or if their pods may exclude each other (anti-affinity, host ports).
+    """Returns how many gangs that each use as much as `held` fit on its nodes at the same time, at most
+    `MAX_SKIPPED` + 1; 1 if that is not known, or if their pods may exclude each other (anti-affinity, host
+    ports).
     """
     if held.mode != "nodes" or any(traits.terms for _, traits in held.traits):
         return 1
@@ -74,7 +75,7 @@ def _sharers(snapshot: Snapshot, held: Reservation) -> int:
 
 def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:
     """Returns the reservation of an imaginary gang that fills the nodes of `held`, so that the next plan
-    avoids them.
+    avoids them. `number`: is added to the id and the gang's name, because one plan may need several.
     """
     nodes = sorted({assignment.node for assignment in held.assignments})
     return replace(
@@ -95,8 +96,8 @@ def _kind(snapshot: Snapshot, answer: Answer) -> tuple[object, ...]:
 
 
 def _content(snapshot: Snapshot, topology: str, domain: Domain) -> tuple[tuple[bool, ...], int]:
-    """Returns whether each domain around this one is in use, from the root down, and the identity of this
-    domain's capacity: equal capacities are the same object.
+    """Returns whether each domain that contains this one is in use, from the root down, and the identity of
+    this domain's capacity: domains of equal capacity share one object.
     """
     tree = snapshot.base.trees[topology]
     branch, capacity = tree.root, snapshot.capacity(tree)

@@ -31,8 +31,8 @@ AS_ASKED = "as asked"
 
 
 _BUDGET = 200_000
-"""The budget for each level of `--explain` in units of work, a fifteenth of a plan's budget: every level is
-searched twice, in the current and in the empty cluster. If the budget ends, the note of the level says so.
+"""Maximum number of search steps (`WorkBudget`) for each level, a fifteenth of a plan's budget: every level
+is searched twice, in the current and in the empty cluster. If the budget ends, the note of the level says so.
 """
 
 
@@ -147,7 +147,7 @@ def _levels(
 
 
 def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[LevelAttempt]:
-    """Returns the best domain of each level, coarse to fine.
+    """Returns the best domain of each level, from the whole topology down to the host.
 
     A rack with a node of another gang may be excluded because the gang would hold the rack whole, and yet
     the gang may fit on one host inside it. A level therefore never reports fewer pods than a finer level.

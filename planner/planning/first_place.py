@@ -32,8 +32,9 @@ from planner.request.topology_request import TopologyRequest
 
 MAX_TRIED = 4
 """Maximum number of domains that are tried, in the order of the GPUs that must become free, with one or two
-plans each. The first nearly always fits; memory or taints may rule out a few domains. If none fits, the place
-in the emptied cluster is kept.
+plans each. The first nearly always fits; memory or taints may rule out a few domains. If none fits, the
+gang's place in the emptied cluster is kept: the cluster without reservations and with no pods but those of
+DaemonSets.
 """
 
 
@@ -42,7 +43,8 @@ class FirstPlace:
     """The place that is kept for a gang.
 
     `gpus`: the minimum number of used GPUs that must become free there. `ends`: the gangs that must end
-    first, and the pods without a gang (NAMESPACE/NAME), each with the number of its GPUs in this place.
+    first, and the pods without a gang (NAMESPACE/NAME), each with the number of its GPUs in this place. 0 and
+    () for a place in the emptied cluster.
     """
 
     reservation: Reservation
@@ -52,7 +54,7 @@ class FirstPlace:
 
 def first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
     """Returns the place to keep for a gang that is queued in this snapshot, or None if the gang does not fit
-    the emptied cluster either.
+    the emptied cluster (`MAX_TRIED`) either or reserves nothing (mode `none`).
 
     The result is cached with the snapshot, because each plan of a request asks for it again.
     """
@@ -153,7 +155,7 @@ def _cheapest_seats(
 
 def _reservation_once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
     """Returns the reservation that the gang gets after all gangs and pods on these nodes have ended, except
-    DaemonSet pods; None if it is not admitted.
+    DaemonSet pods; None if the gang is not admitted even then, or reserves nothing (mode `none`).
     """
     ended = snapshot
     for name in nodes:

@@ -17,9 +17,10 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Mapping
     """Returns the node-affinity terms of an admitted gang by PodSet; `()` for a PodSet without terms.
 
     Reserve mode `domain`: one term for each held domain that the PodSet uses, with the labels of its whole
-    path (for hosts only the hostnames). Mode `nodes`: one term with the hostnames. Mode `none`: the terms for
-    the domains that mode `domain` would have reserved; the caller writes them as preferences. PodSets with
-    the same shape and constraint get the same terms, because the planner treats their pods as equal.
+    path (for hosts only the hostnames). Mode `nodes`: the terms for the nodes that the PodSet uses
+    (`_hosts`). Mode `none`: the terms for the domains that mode `domain` would have reserved; the caller
+    writes them as preferences. PodSets with the same shape and constraint get the same terms, because the
+    planner treats their pods as equal.
     """
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     nodes: dict[str, dict[str, None]] = {}
@@ -112,8 +113,8 @@ def _within(snapshot: Snapshot, topology: Topology, name: str, domain: Domain) -
 
 
 def _would_reserve(snapshot: Snapshot, topology: Topology, answer: Answer) -> tuple[Domain, ...]:
-    """Returns the domains that mode `domain` would have reserved; for a node without the level's
-    label, the node alone.
+    """Returns the domains that mode `domain` would have reserved; for a node without the label of their
+    level, the path of the node alone.
     """
     level = held_level(topology, answer.domain)
     paths = (_path(snapshot, topology, a.node) for a in answer.assignments)

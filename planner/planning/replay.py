@@ -1,7 +1,7 @@
 """Replays the plan of a gang that holds a reservation, if the request is the same and the plan is still
 valid.
 
-The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. The
+The mutating webhook writes the plan into the object: node affinity, a preferred level, a topology's name. The
 constraints of the same gang are therefore different when it is planned again. So two requests count as the
 same if their pods are the same, and the plan counts as valid if it satisfies the current constraints.
 """
@@ -35,8 +35,8 @@ def fingerprint(group: PodGroup) -> str:
     for beyond constraints (`PodGroup.wishes`), and the stated reserve mode.
 
     A default reserve mode is left out, so a running gang keeps its place when the default changes. Levels,
-    node selectors and affinity are left out, because the mutating pass adds the plan to them; `replay` checks
-    instead that the placement satisfies them.
+    node selectors and affinity are left out, because the mutating webhook adds the plan to them; `replay`
+    checks instead that the placement satisfies them.
     """
     asked: dict[str, object] = {
         "podSets": [
@@ -74,8 +74,10 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
 
 
 def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
-    """Returns the answer for the gang's reservation, or None if the request is another one or the plan is not
-    valid any more.
+    """Returns the admitted answer with the place that the gang already holds by `reservation`.
+
+    Returns None if the request differs from the one for which the place was reserved, or if the place does
+    not satisfy the current constraints: the gang must then be planned again.
     """
     gang = _with_devices(snapshot, group)
     if reservation.fingerprint not in _fingerprints(gang, reservation):

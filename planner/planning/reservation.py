@@ -42,11 +42,12 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
 
 
 def headroom(snapshot: Snapshot, held: Reservation) -> dict[str, NodeRoom]:
-    """Returns by node the amounts that are free beside `held`, and the amounts of each other reservation, for
-    `planner.ledger.conflicts`.
+    """Returns by node the amounts that are free after `held` has taken its own, and the amounts of each other
+    reservation, for `planner.ledger.conflicts`.
 
     `snapshot`: the cluster that includes `held`. The result has no entry for a node whose free amounts do not
-    say whether a pod fits, and is empty for a reservation of whole domains, for which amounts do not matter.
+    say whether a pod fits (`Snapshot.plain_free_on`), and is empty for a reservation of whole domains, for
+    which amounts do not matter.
     """
     if held.mode != "nodes":
         return {}

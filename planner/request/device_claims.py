@@ -53,7 +53,7 @@ def in_one_clique(
 ) -> ResolvedPodGroup:
     """Returns the gang with the clique as required level for the pods that claim a ComputeDomain channel.
 
-    A channel works only inside one clique, so pods in two cliques cannot communicate over theirs.
+    A channel works only inside one clique, so pods in two cliques cannot communicate by their channels.
     The gang is returned unchanged if it already requires the clique or a finer level, if no topology that it
     may use has a clique level, or if fewer than two pods claim a channel.
     """
@@ -127,7 +127,8 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
 class _ClaimReader:
     """Collects the resource requests and node requirements of one PodSet, claim by claim.
 
-    `notes`: receives the warnings. `shares_claim`: whether pods share a claim and so must be on one node.
+    `notes`: receives the warnings. `needs`: the requirements, all of which a node must satisfy.
+    `shares_claim`: whether pods share a claim and so must be on one node.
     """
 
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
@@ -259,8 +260,8 @@ class _ClaimReader:
             self._need(request, pools, count, kinds, source)
 
     def _count(self, request: ClaimRequest, totals: list[int], source: str) -> int:
-        """Returns the number of devices of a request. If it asks for all devices of a node and nodes have
-        different numbers (`totals`), adds a warning and returns 0.
+        """Returns the number of devices that a request asks for. If it asks for all devices of a node and the
+        nodes have different numbers of them (`totals`), adds a warning and returns 0.
         """
         if request.count != UNKNOWN:
             return request.count

@@ -11,8 +11,8 @@ from planner.model.settings import LevelPolicy
 
 
 def by_policy(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """Returns the gang with the level of the policy that it names: required for the strategy `pack`, else
-    preferred.
+    """Returns the gang with the level of the policy that it names: as required level if the policy's strategy
+    is `pack`, else as preferred level.
 
     `group.policy` may list several names, separated by commas: the known policy with the greatest weight is
     used. A level in the gang itself takes precedence. If no name is known, a warning is added.

@@ -52,7 +52,7 @@ def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
     """Returns how many GPUs one domain inside a host must have for all pods that must share it with a pod of
     this PodSet; 0 if no constraint names such a level.
 
-    `words`: the names of the level of such domains, as requests state it.
+    `words`: the names by which requests state that level.
     """
 
     constraint, gang = pod_set.constraint, group.constraint
@@ -101,7 +101,9 @@ def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str
 def with_numa_nodes(
     group: ResolvedPodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]
 ) -> ResolvedPodGroup:
-    """Returns the gang; if it requires a NUMA node, restricted to nodes whose NUMA nodes have enough GPUs."""
+    """Returns the gang; PodSets with pods that must share a NUMA node are restricted to nodes whose NUMA
+    nodes have enough GPUs for these pods.
+    """
     needed = {pod_set.name: needs(group, pod_set, NUMA_WORDS) for pod_set in group.pod_sets}
     if not any(needed.values()):
         return group

@@ -15,7 +15,7 @@ from planner.model.topology import ROOT
 from planner.request.topology_request import TopologyRequest
 
 _MAX_STEPS = 32
-"""Maximum number of level combinations that are searched; the fully relaxed combination is always added."""
+"""Maximum number of level combinations that are searched, without the fully relaxed one, which is added."""
 
 
 _MAX_ALONE = 3

@@ -81,7 +81,7 @@ class PlacementProblem:
         return replace(self, notes=(*self.notes, *notes)) if notes else self
 
     def refused(self, refusal: Refusal) -> PlacementProblem:
-        """Returns the same problem with the reason why it has no placement."""
+        """Returns the same problem as one that cannot be satisfied, with the reason and without requests."""
         return replace(self, requests=(), refusal=refusal)
 
     def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
@@ -94,7 +94,7 @@ class PlacementProblem:
         return replace(self, asked=asked, gang=gang)
 
     def in_snapshot(self, snapshot: Snapshot) -> PlacementProblem:
-        """Returns the same request resolved in another snapshot, for example with fewer pods."""
+        """Returns the same request resolved in another snapshot, for example without the pods of a gang."""
         return replace(_problem(snapshot, self.asked), occupied=self.occupied, notes=self.notes)
 
     def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:

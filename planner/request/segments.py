@@ -3,9 +3,9 @@ leader.
 
 Kueue's slices divide a PodSet evenly; KAI's segments need not. The workers of a PyTorchJob that do not divide
 evenly end in a short segment. The segments of a LeaderWorkerSet count the leader: if the workers alone divide
-evenly, it is one additional pod of the first segment, else one of that segment's pods. Source: KAI-Scheduler
-d5bc503a, pkg/podgrouper/podgrouper/plugins/kubeflow/pytorch/pytorch_grouper.go (`buildWorkerSubGroups`),
-leaderworkerset/lws_grouper.go (`getSegmentIndex`).
+evenly, the leader is one additional pod of the first segment, else one of that segment's pods. Source:
+KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/kubeflow/pytorch/pytorch_grouper.go
+(`buildWorkerSubGroups`), leaderworkerset/lws_grouper.go (`getSegmentIndex`).
 """
 
 from __future__ import annotations

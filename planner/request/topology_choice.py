@@ -47,11 +47,12 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
 
 def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> tuple[Topology, ...]:
-    """Returns the topologies that the gang's scheduler reads; all topologies if it reads none of them.
+    """Returns those of `topologies` that the gang's scheduler reads (`PodGroup.follows`); all of them if it
+    reads none.
 
     A gang that is planned in another topology is pinned to domains that its scheduler cannot name. Another
-    topology is nevertheless returned too if some of its nodes are in no topology that the scheduler reads:
-    the scheduler places pods without levels on such nodes.
+    topology is nevertheless returned too if some of its nodes are in no topology that the scheduler reads,
+    because the scheduler places pods without levels on such nodes.
     """
     own = [topology for topology in topologies if topology.source == group.follows]
     if not own or len(own) == len(topologies):

@@ -34,7 +34,7 @@ class GpuLimit(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
     """A gang's request in one topology: its pod classes, and the indexes of the levels that the
-    gang as a whole requires and prefers, ROOT for none.
+    gang as a whole requires and prefers, ROOT for none. `gpu_limit`: None for no limit.
     """
 
     topology: Topology
@@ -52,7 +52,8 @@ def topology_request(
 
     Raises `Refusal` for invalid slices and for levels that contradict each other. `repeating`: levels with
     values that occur under several parents (rack "1" in each row). For kube-scheduler's anti-affinity all
-    nodes with one label value are one domain, so such a level is treated as a label that is no level.
+    nodes with one label value are one domain, so anti-affinity treats such a level as a label outside the
+    topology.
     """
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
@@ -100,7 +101,9 @@ def _with_nvlink_domains(
 
 
 def when_alone(asked: TopologyRequest) -> TopologyRequest:
-    """Returns the request in a cluster without other pods: without the constraints that follow from them."""
+    """Returns the request as it is in a cluster without other pods: without the node exclusions that may end
+    by themselves (`passing`) and without existing pods in its spread constraints.
+    """
     if not any(
         pod_class.shape.exclusions or pod_class.shape.spread_states for pod_class in asked.pod_classes
     ):
@@ -187,8 +190,8 @@ def _with_affinity_levels(
                 required = max(required, level)
             elif level > ROOT:
                 own_required = max(own_required, level)
-            # The level keeps the pods of this class together; that those of other PodSets are in the same
-            # domain remains a constraint.
+            # The required level keeps the pods of this class together. That those of other PodSets are in
+            # the same domain remains a constraint.
             if level == ROOT or (len(names) > 1 and set(names) != all_names):
                 remaining.append((key, names))
         placed.append(replace(pod_class, required=own_required, co_located_over=tuple(remaining)))
@@ -232,7 +235,7 @@ def _pod_class(
     preferred = _index(topology, constraint.preferred)
     # A PodSet of a single slice requires the slice level for all its pods.
     finest = max(preferred, slice_level if size == pod_set.count else ROOT)
-    # Levels that are coarser than the level to be searched, so the search does not check their labels.
+    # Levels that are coarser than the level to be searched: the search does not check that nodes have these.
     hidden = [level for level in (required, slice_level) if ROOT < level < finest]
     shape = _without_zero_requests(pod_set.shape)
     return PodClass(

@@ -50,9 +50,10 @@ def _resolve(
     neighbours: Iterable[Neighbour],
     shapes: dict[str, ResolvedShape],
 ) -> None:
-    """Adds a constraint of the PodSet `owner` to `shapes`, for all PodSets that it concerns.
+    """Adds a constraint of the PodSet `owner` to the `shapes` of `owner` and of the PodSets whose pods it
+    counts.
 
-    If the constraint counts no pods of the gang, domains that are full by it are excluded instead.
+    If the constraint counts no pods of the gang, the domains that already have too many pods are excluded.
     """
     values = _values(snapshot, owner.shape, spread)
     nodes = Counter[str]()

@@ -116,10 +116,11 @@ def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict
 def _reaches(
     volumes: Volumes, namespace: str, group: PodGroup, pod_set: ResolvedPodSet, notes: dict[str, None]
 ) -> Iterator[tuple[Reach, ...]]:
-    """Yields, for each volume claim in the pod spec that restricts the nodes, alternatives: a node must
-    satisfy one of them.
+    """Yields a tuple of alternatives for each volume claim in the pod spec that restricts the nodes: a node
+    must satisfy one of them.
 
-    The pods of a StatefulSet have claims of their own, so there is an alternative for each pod.
+    The pods of a StatefulSet have a volume claim each, so there is an alternative for each pod; any other
+    volume claim has one.
     """
     for use in pod_set.shape.volumes:
         if not use.stateful_set:
@@ -161,7 +162,7 @@ def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[s
     if storage is None or not storage.waits or claim.volume:
         kind = f"class {storage.name}, which binds at once" if storage else "no class that is known"
         notes[f"the claim {name} ({kind}) has no volume yet: its pods wait until it has"] = None
-        # Even without waiting for a pod, the class creates the volume in one of its topologies.
+        # A class that does not wait for a pod also creates the volume in one of its topologies.
         if storage is None or not storage.topologies or not storage.provisions:
             return None
     elif claim.node:

@@ -36,10 +36,10 @@ thousand takes a thousand states, unless many of the cheapest racks have movable
 class CheapestFirst:
     """One search over bundles, which are sorted by cost.
 
-    `lacking`: returns how many bundles must at least be added to the chosen ones; 0 for a sufficient set.
-    `further`: whether supersets of a sufficient set are also searched, because the caller may find that the
-    set is not enough after all. `max_lost`: the maximum loss of work
-    of a set, in GPU seconds. `over`: after the search, the smallest loss of a set above `max_lost`, inf if
+    `lacking`: a function that returns the minimum number of bundles to add to the chosen ones; 0 if they are
+    a sufficient set. `further`: whether supersets of a sufficient set are also searched, because the caller
+    may find that the set is not enough after all. `max_lost`: the maximum loss of work by a set, in GPU
+    seconds. `over`: after the search, the smallest loss above `max_lost` of a set that was left out, inf if
     there was none. `spent`: after the search, whether it ended because of `STATES`.
     """
 
@@ -93,13 +93,14 @@ class CheapestFirst:
     def _cheapest_rest(self, lacking: int) -> list[list[Cost]]:
         """Returns for each index a list of the smallest costs of the bundles from this index on, ascending.
 
-        `lacking`: the maximum length of a list. The costs leave out movables that are in several bundles.
+        `lacking`: the maximum length of a list (at least 1). A cost here is a lower bound: it leaves out
+        movables that are in several bundles.
         """
         shared = Counter(name for bundle in self.bundles for name in bundle)
         rests: list[list[Cost]] = [[]]
         for bundle in reversed(self.bundles):
             own = [self.movables[name] for name in bundle if shared[name] == 1]
-            # Without the highest priority and the lost work: both depend on the other chosen bundles.
+            # The highest priority (a maximum, not a sum) and the lost work are left out of the bound.
             paid = Cost(NO_COST.highest, cost_of(own).priorities, 0)
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]

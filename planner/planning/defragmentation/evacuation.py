@@ -19,7 +19,7 @@ from planner.planning.reservation import reservation_for
 
 @dataclass(frozen=True, slots=True)
 class WithoutPlace:
-    """A movable without another place, and the planner's answer for it."""
+    """A movable for which no other place was found, and the planner's answer, which says why."""
 
     movable: Movable
     answer: Answer
@@ -37,7 +37,7 @@ def evacuate(
     ordered = largest_first(movables)
     moves = _one_by_one(shut_snapshot, ordered, plan)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
-        # Empty if there is no joint plan: then `moves` is returned.
+        # `answers` is empty if there is no joint plan; then the failure in `moves` is returned.
         answers = plan_jointly(shut_snapshot, ordered, plan)
         seats = [
             _move(movable, *_planning_input(shut_snapshot, movable), answer)
@@ -50,7 +50,9 @@ def evacuate(
 def _one_by_one(
     snapshot: Snapshot, movables: Iterable[Movable], plan: Plan
 ) -> list[Relocation] | WithoutPlace:
-    """Places one movable after the other; each place is reserved when the next movable is planned."""
+    """Returns a new place for each movable, or the first movable without one. The movables are planned one
+    after the other; the snapshot for each contains the new reservations of those before it.
+    """
     moves = []
     for movable in movables:
         left, group = _planning_input(snapshot, movable)
@@ -69,8 +71,8 @@ def _move(movable: Movable, left: Snapshot, group: PodGroup, answer: Answer) -> 
 
 
 def _planning_input(snapshot: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
-    """Returns the cluster without the movable's reservation but with its pods, and the gang to plan in it,
-    with a mode that reserves its new place.
+    """Returns the cluster without the movable's reservation but with its pods, and the gang to plan there,
+    with a reserve mode other than `none`.
     """
     group = movable.group
     if group.reserve == "none":  # the next plans must count its new place, which the ledger will not contain

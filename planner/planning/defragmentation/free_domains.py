@@ -1,8 +1,8 @@
 """The cheapest moves that free a number of whole domains of a level.
 
-Domains that are already free count. The search visits the sets of that many domains in order of cost, and
-returns the first set whose occupants all have another place, so no cheaper set is sufficient. Movables
-outside the chosen domains stay where they are.
+A domain that is already free counts and costs nothing. The search visits sets of as many domains as are
+requested, in order of cost, and returns the first set whose occupants all have another place, so no cheaper
+set is sufficient. Movables outside the chosen domains stay where they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def free_domains(
     plan: Plan,
     attempts: int = ATTEMPTS,
 ) -> Defragmentation | NoMoves:
-    """Returns the moves that free `count` (1 or more) domains of the level, or why there are none.
+    """Returns the moves that free `count` (1 or more) domains of the level, or a `NoMoves` that says why
+    there are none.
 
     `level`: a label key of the topology. Only domains whose nodes are all ready and not cordoned are freed.
     `attempts`: maximum number of sets that are planned. If the search ends there, the result is not `exact`:

@@ -2,9 +2,10 @@
 
 The search covers the domains of the level that the gang requires. A bundle is a set of movables that leave
 together. In a domain with few movables each movable is a bundle of its own; else the movables of each node
-are one bundle, because pods that use whole nodes need all of them to leave. The sets of bundles that could
-make room for all pods are visited in order of cost, across all domains. For each set, the gang is planned in
-the cluster without the movables of the set, then these movables are planned outside the gang's nodes.
+are one bundle, because a pod that uses a whole node needs all movables there to leave. The sets of bundles
+that could make room for all pods are visited in order of cost, across all domains. For each set, the gang is
+planned in the cluster without the movables of the set, then these movables are planned outside the gang's
+nodes.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def gang_place(
     *,
     whole_nodes: bool = False,
 ) -> Defragmentation | NoMoves:
-    """Returns the moves that make room for the gang, or why there are none. If the gang fits without moves,
-    the result has an empty list of them.
+    """Returns the moves that make room for the gang, or a `NoMoves` that says why there are none. If the gang
+    fits as the cluster is, the result is a `Defragmentation` without moves.
 
     `attempts`: maximum number of sets that are planned. `max_lost`: maximum GPU seconds of work that all
     moves together may lose. `whole_nodes`: no other pods may stay on the gang's nodes; set if the moves are
@@ -132,7 +133,7 @@ class _DomainSearch:
             missing = seats.wanted - seats.free(occupants, left)
             if missing <= 0:
                 return int(not chosen)
-            # More than all bundles, if they make no room: then no set is sufficient.
+            # If no bundle makes room, a number larger than that of all bundles: no set is sufficient.
             return -(-missing // best_gain) if best_gain else len(bundles) + 1
 
         search = CheapestFirst(bundles, dict(occupants.movables), lacking, further=True, max_lost=max_lost)
@@ -141,7 +142,7 @@ class _DomainSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Seats:
-    """An upper bound of the gang's pods that fit on some nodes, computed from whole GPUs.
+    """Computes an upper bound of the gang's pods that fit on some nodes, from the numbers of their GPUs.
 
     `wanted`: the number of pods that request GPUs; `per_pod`: the minimum number of GPUs that one of them
     requests. `room`: the number of all GPUs and of free GPUs by node.
@@ -164,7 +165,7 @@ class _Seats:
         return _Seats(wanted, min((pod_set.shape.gpus for pod_set in asking), default=1), room)
 
     def free(self, occupants: Occupants, left: Iterable[str]) -> int:
-        """Returns the maximum number of pods that fit after the movables named in `left` have left."""
+        """Returns at most how many pods fit after the movables named in `left` have left the nodes."""
         gone = dict.fromkeys(self.room, 0)
         for name in left:
             for node, amount in _gpus_by_node(occupants.snapshot, occupants.movables[name]).items():
@@ -175,8 +176,8 @@ class _Seats:
         )
 
     def gain(self, occupants: Occupants, bundle: Bundle) -> int:
-        """Returns the maximum number of additional pods that fit because a bundle leaves, whichever other
-        bundles leave: as many as its nodes hold when empty.
+        """Returns at most how many more pods fit because a bundle leaves, whichever other bundles leave too:
+        as many as the nodes of the bundle hold when empty.
         """
         nodes = {
             node

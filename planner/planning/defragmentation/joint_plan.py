@@ -62,8 +62,8 @@ def plan_jointly(snapshot: Snapshot, movables: Sequence[Movable], plan: Plan) ->
 
 
 def _is_plain(snapshot: Snapshot, movable: Movable) -> bool:
-    """Reports whether a joint plan can express the movable: it has no constraints besides levels and holds no
-    whole domain.
+    """Reports whether a joint plan can express the movable's request: it has no constraints besides levels,
+    and neither holds nor requests to hold whole domains.
     """
     group, held = movable.group, snapshot.holding(movable.name)
     return not (
@@ -76,8 +76,8 @@ def _is_plain(snapshot: Snapshot, movable: Movable) -> bool:
 
 
 def _required_level_only(constraint: Constraint, group: PodGroup) -> Constraint:
-    """Returns a constraint with the PodSet's required level only; if the PodSet requires none and is the only
-    one of its gang, with that of the gang.
+    """Returns a constraint with only the required level of a PodSet; if the PodSet requires none and is the
+    only one of its gang, with the required level of the gang.
     """
     alone = len(group.pod_sets) == 1
     return Constraint(required=constraint.required or (group.constraint.required if alone else ""))

@@ -26,7 +26,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class MoveTask:
-    """The nodes to free, and the names of the pods and movables that are to leave them.
+    """The nodes to free, with the names of the pods and of the movables (`names`) that are to leave them.
 
     `holds`: by movable, its reservation, if it has one. The reservation has left these nodes already: it
     holds the new place before a pod is evicted.
@@ -56,7 +56,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """An unexpected change, which ends the moves; `message`: a sentence without its full stop."""
+    """An unexpected change, which ends the moves; `message`: the change, as a sentence without full stop."""
 
     message: str
 
@@ -103,8 +103,8 @@ def _holders(snapshot: Snapshot, nodes: Iterable[str]) -> list[str]:
 def next_step(
     snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, plan: Plan, done: Iterable[str] = ()
 ) -> Step | NotYet | Surprise | None:
-    """Returns the step for one of the movables that are still on the nodes: the largest that
-    PodDisruptionBudgets allow to evict now. None if all have left.
+    """Returns the step that evicts one of the movables that are still on the nodes: the largest that
+    PodDisruptionBudgets allow to evict now. Returns None if all have left.
 
     Returns `NotYet` if the budgets allow none of the evictions, and a `Surprise` after an unexpected change.
     `done`: the names of movables that have left.
