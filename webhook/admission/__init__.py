@@ -15,7 +15,8 @@
 - `response`: refusal, warnings and audit annotations; `ledger_steps`: reserve, claim, release
 
 The *plan* says where the gangs of the object go. An *effect* is what one policy, or the plan, changes of the
-object.
+object. A *tentative reservation* is a reservation of the plan that is only in the snapshot of this request,
+not in the ledger. A *hold* is a reservation that expires unless its object is stored and claims it.
 
 Begin with `decision`.
 """

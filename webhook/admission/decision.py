@@ -89,13 +89,15 @@ def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
     is_judged = phase == "mutate" or request.operation == "DELETE"
     blank = Decision(Response(True), revision=policies.revision)
     decision = _decide(context, phase) if is_judged and force.mode != "off" else blank
-    # In each of these modes, `off` too: the object may have been reserved in mode `enforce`.
+    # In each of these modes, `off` too: the object may hold a place from the time of mode `enforce`.
     released = releasing(request, snapshot) if phase == "validate" else ()
     return in_mode(force, replace(decision, object=request.object, steps=released))
 
 
 def in_mode(force: ModeInForce, decision: Decision) -> Decision:
-    """Returns the decision of `enforce` with the response of the given mode and unchanged ledger steps."""
+    """Returns a decision that was made for mode `enforce` with the response of the given mode; its ledger
+    steps are unchanged.
+    """
     mutated, findings = decision.mutated, decision.findings
     of_mutations = (*mutated.warnings, *mutated.exempted) if mutated is not None else ()
     policy_warnings = (*map(str, of_mutations), *(findings.warnings if findings is not None else ()))

@@ -70,13 +70,14 @@ class Decision:
     late: bool = False
     revision: str = ""
     tries: int = 1
-    """The number of attempts. Each but the last chose a place that another gang took at the same time."""
+    """The number of attempts to decide. All but the last chose a place that another gang took at the same
+    time; if the call was refused for this reason (`Conflict`), the last did too."""
     notes: tuple[Note, ...] = ()
     """Notices about the object's pods, which the response repeats as warnings."""
     force: ModeInForce = ENFORCE
     enforced: Response | None = None
     unless_held: Response | None = None
-    """The response if the ledger refuses the steps; None if there is no special one."""
+    """The response if the ledger refuses a step; None if the request is then decided again."""
 
     @property
     def mode(self) -> Mode:

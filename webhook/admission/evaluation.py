@@ -188,7 +188,9 @@ class Evaluation:
         return keep_off_reserved(obj, self._snapshot, waits_for_eviction=note.waits_for_eviction)
 
     def fewer_replicas(self, before: Json, after: Json) -> list[str]:
-        """Returns a sentence for each template of which fewer pods fit after the policies than before."""
+        """Returns a sentence for each template of which fewer pods fit on empty nodes after the policies than
+        before.
+        """
         if self._snapshot is None:
             return []
         kinds: Sequence[NodeGroup] = cluster_variable(self._snapshot)["nodeKinds"]  # type: ignore[assignment]

@@ -97,7 +97,10 @@ def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Ledg
 
 
 def confirming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
-    """Returns a claim for each gang of the object, even if this replica does not know its reservation."""
+    """Returns a claim for each gang of the object, even if this replica does not know its reservation.
+
+    The ledger refuses a claim if there is no such reservation, and so confirms that the place is lost.
+    """
     owner_uid = _uid(request.object)
     placed = plan.placed if plan is not None else ()
     return tuple(ReservationClaim(reservation_id(gang_plan.group.name), owner_uid) for gang_plan in placed)
@@ -124,8 +127,8 @@ def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Led
 def releasing_suspended(
     obj: Mapping[str, Any] | None, before: Iterable[Reservation]
 ) -> tuple[LedgerStep, ...]:
-    """Returns the steps that release what a suspended workload has claimed, because its pods end and may
-    never start again.
+    """Returns the steps that release the reservations that a suspended workload has claimed, because its pods
+    end and may never start again. `before`: all reservations before the decision.
     """
     owner_uid = _uid(obj)
     return tuple(ReservationRelease(held.id) for held in before if owner_uid and held.owner_uid == owner_uid)

@@ -61,7 +61,9 @@ class PlanStep:
         self._first: dict[str, _FirstAnswer] = {}
 
     def plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
-        """Returns the plan of the object's gangs, None if there is nothing to plan."""
+        """Returns the plan of the object's gangs. None if there is nothing to plan, or if the object is a pod
+        that may only follow the plan of its gang, and the gang has none.
+        """
         if self.snapshot is None or not wants_plan(workload) or self._updates_nothing(workload):
             return None
         gated_by_kueue = workload.kind == "Pod" and comes_to_kueues_gate(workload, self._request.operation)

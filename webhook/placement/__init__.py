@@ -19,12 +19,14 @@
 
 Words:
 
-- *seat*: the room on a node that a gang's reservation has for one pod
+- *seat*: the room on a node that a gang's reservation has for one pod; its name is that of its PodSet there
+- *mode* of a reservation: `domain` if the gang holds whole domains, `nodes` if it holds room on single nodes
 - *kept seat*: a seat for a member of the gang that is not known yet; its PodSet is `OTHERS`
 - *share*: the part of a gang that one object contributes, if several objects form the gang (in `fair_order`:
   the fraction of the GPUs that a namespace would have)
 - *replica*: a gang that is a part of one object, for example a group of a LeaderWorkerSet
 - *gate*: Bayplan's scheduling gate, which the pods of a queued gang have
+- *pinned*: of a pod, restricted by node affinity to its gang's place
 - *replayed*: of an answer, repeated from the gang's reservation instead of planned
 
 Begin with `workload_plan`.

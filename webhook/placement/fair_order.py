@@ -73,8 +73,9 @@ class QueuePlace:
     """The position of a gang in the queue.
 
     `with_it`: the GPUs that its namespace would have with the gang and the namespace's own gangs before it,
-    of the `total` GPUs that the gang may use. `share`: `with_it / total`, divided by the namespace's weight.
-    `counts_from`: the time from which the gang counts as waiting, in seconds since the epoch.
+    of the `total` GPUs that the gang may use. `share`: `with_it / total`, divided by the namespace's weight;
+    0 if `total` is 0. `counts_from`: the time from which the gang counts as waiting, in seconds since the
+    epoch.
     """
 
     gang: WaitingGang
@@ -96,7 +97,7 @@ class QueuePlace:
 
     @property
     def would_have(self) -> str:
-        """Text for what the namespace would have with the gang."""
+        """What the namespace would have with the gang, as text: `64 of 96 GPUs`."""
         return f"{self.with_it} of {self.total} GPUs"
 
 

@@ -30,8 +30,8 @@ class GangMember:
     """A stored object that is a member of a gang.
 
     `uid`: the object's UID. `workload`: the object as it was read, with its share of the gang. `stamps`: the
-    names of the seats that plans wrote onto its templates. `ids`: the ids of reservations in its annotations.
-    `waits`: the object has no place yet."""
+    seat names that plans wrote onto its templates (`POD_SET`), by its own PodSet names; "" for none. `ids`:
+    the ids of reservations in its annotations. `waits`: the object has no place yet."""
 
     uid: str
     workload: Workload
@@ -94,10 +94,10 @@ def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
 def seated_gang(
     held: Reservation, group: PodGroup, members: Iterable[GangMember], bound: Iterable[Resources]
 ) -> SeatedGang:
-    """Returns the gang with its members on the seats of the reservation.
+    """Returns the gang with its members on the seats of its reservation `held`.
 
     Members whose annotations name the reservation have seats already; members that wait get free ones.
-    `bound`: the requests of each bound pod of the gang."""
+    `group`: the gang as its members request it. `bound`: the requests of each bound pod of the gang."""
     kept = GangSeats(held)
     listed = sorted(members, key=lambda member: member.workload.name)
     placed = [member for member in listed if held.id in member.ids]
@@ -128,7 +128,7 @@ def seated_gang(
 
 
 def grown(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workload, SeatNames]:
-    """Returns the member's workload, its gang extended by seats for this member, and the names of these
+    """Returns the member's workload with the gang extended by seats for this member, and the names of these
     seats.
 
     In the gang, PodSets are split by node; `plan_workload` merges them again (`with_whole_sets`)."""

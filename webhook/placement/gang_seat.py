@@ -52,7 +52,7 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     is_bare = workload.kind == "Pod" and not workload.owner
     if is_bare and seats.total >= group.size and _is_full(snapshot, held, obj):
         return _alone(workload, share, group, f"each of the {seats.total} seats of {group.name} has a pod")
-    # `fresh`: the object names no reservation, so `POD_SET` in its templates is no seat of this one.
+    # `fresh`: the object names no reservation, so `POD_SET` in its templates names no seat of `held`.
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
     # If members are unknown, the seats of the reservation are used even if the request is unchanged. Without
     # them, unknown members would count as equal to this pod and as pinned to the same seat.
@@ -122,7 +122,8 @@ def with_whole_sets(
 
 
 def shared_gang_changed(snapshot: Snapshot, workload: Workload) -> bool:
-    """Returns whether the workload's shared gang is to be planned with other seats than it holds."""
+    """Returns whether the workload's shared gang requests something else than its reservation holds, so that
+    it needs a new plan. False if the gang holds nothing."""
     if workload.share is None or not workload.gangs:
         return False
     held = snapshot.holding(workload.gangs[0].name)
@@ -184,7 +185,8 @@ class GangSeats:
         return result
 
     def group(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
-        """Returns the gang with the PodSets and requests of its reservation, those of the object first.
+        """Returns the gang with the PodSets and requests of its reservation; first come the PodSets whose
+        seats the object's pods have.
 
         `own`: the object's PodSets. `names`: by the name of such a PodSet, the PodSet whose seats it has."""
         by_seat = {names[pod_set.name]: pod_set.shape for pod_set in own}
@@ -259,8 +261,8 @@ def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
 
 
 def stamped_seats(workload: Workload, obj: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the name of the seats that the plan wrote onto each of the object's templates, by PodSet
-    name.
+    """Returns the seat name that the plan wrote onto each of the object's templates (`POD_SET`), by the
+    template's own PodSet name; "" if a template has none.
     """
     return {
         template.pod_set: str(_annotations(obj, template.metadata_path).get(POD_SET, ""))

@@ -53,7 +53,8 @@ class _Holding:
 
 
 def over_limit(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> str:
-    """Returns text, with the numbers, that says why a namespace may not hold `wanted` too; "" if it may.
+    """Returns text, with the numbers, that says why a namespace may not hold `wanted` in addition to its
+    other reservations; "" if it may.
 
     Earlier reservations of the same gang are not counted as held."""
     namespace = namespace_of(wanted.gang)
@@ -89,7 +90,8 @@ def within_limits(
 ) -> tuple[Answer, Reservation | None]:
     """Returns the answer for a gang, and the reservation that it gets within the limits of its namespace.
 
-    `wanted`: the reservation without limits; None for none. `place`: plans the changed gang."""
+    `wanted`: the reservation without limits; None for none. `place`: plans a gang, and returns its answer and
+    reservation; called for the gang as it would be if it held only the nodes that it uses."""
     if wanted is None or answer.replayed:
         return answer, wanted
     why = over_limit(snapshot, wanted, limits)

@@ -30,6 +30,7 @@ Json = Mapping[str, Any]
 
 
 KINDS_OF_MATCH = ("matchExpressions", "matchFields")
+"""The fields of a node selector term that have requirements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def terms_of_reservation(snapshot: Snapshot, held: Reservation) -> PlacementTerm
 
 
 def hosts_of(snapshot: Snapshot, held: Reservation) -> frozenset[str]:
-    """Returns the hosts that a gang of mode `nodes` is pinned to; none for one that holds whole domains."""
+    """Returns the hosts of a gang that holds single nodes (mode `nodes`); none if it holds whole domains."""
     if held.mode != "nodes":
         return frozenset()
     return frozenset(host_of(snapshot, assignment.node) for assignment in held.assignments)
@@ -124,8 +125,8 @@ def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[s
 
 
 def is_pinned(affinity: Json, written: PlacementTerms) -> bool:
-    """Returns whether a pod has required terms, and each contains what a plan wrote for one of these
-    places.
+    """Returns whether a pod with this `spec.affinity` has required terms, and each of them contains a
+    requirement that a plan wrote (`written`).
     """
     terms = [_term(term) for term in _required(affinity)]
     return bool(terms) and all(written.without(term) != term for term in terms)
@@ -155,7 +156,7 @@ def _requirement(expression: Json) -> Requirement:
 
 
 def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
-    """Returns the pod without the affinity to a place that its gang has left; otherwise the pod itself.
+    """Returns the pod without the affinity to places that its gang has left; the pod itself if it has none.
 
     The pod's annotation names the place of the earlier plan. The template of an object with several gangs
     names the places of all of them; the pod keeps only that of its own gang."""

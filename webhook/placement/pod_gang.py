@@ -87,9 +87,9 @@ def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) 
 
     Pods of a controller have the id from their template, in which Bayplan writes or removes it. A bare pod
     may use the reservation of a gang that pods join (`POD_GANGS`), because such a gang counts its members. It
-    may also use its own reservation. That was made before the API server generated the pod's name, so it has
-    another name, and the pod's UID identifies it. A pod has a UID and a name in the validating
-    call and when it is stored; in the mutating call, the plan finds the reservation by the name used there.
+    may also use its own reservation. That was made before the API server generated the pod's name, so it is
+    under another name, and is recognised by the pod's UID. A pod has a UID and a name in the validating call
+    and when it is stored; in the mutating call, the plan finds the reservation by the name used there.
     """
     if not reservation.gang.startswith(f"{namespace}/"):
         return False
@@ -164,8 +164,9 @@ def replay_for_pod(
     The plan repeats the gang's reservations (`held_for`), or is a plan with the decision `queued`, which
     makes the pod wait at the gate. Three kinds of pods wait: those of a replica that holds nothing yet while
     its object was admitted for other replicas, those whose template says that the gang was `queued`, and
-    those of a gang whose name `waiting` returns. `waiting` is called only if nothing else decides, because it
-    reads all workloads. `own`: the pod as a gang of its own."""
+    those of a gang whose name `waiting` returns; the last two only if the pod does not have the gate yet.
+    `waiting` is called only if nothing else decides, because it reads all workloads. `own`: the pod as a gang
+    of its own."""
     held, is_held = held_for(snapshot, pod, namespace)
     if held and not has_stamped_template(pod) and any(_is_other_group(r, own) for r in held):
         return None

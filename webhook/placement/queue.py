@@ -46,8 +46,8 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class QueueTurn:
-    """The result of planning one gang of the queue. `reservation`: the gang's, None if it is not admitted.
-    `after`: the snapshot with what the gang takes, or with the place that is kept for it."""
+    """The result of planning one gang of the queue. `reservation`: that of the gang, None if the gang is not
+    admitted. `after`: the snapshot with this reservation, or with the place that is kept for the gang."""
 
     answer: Answer
     reservation: Reservation | None
@@ -115,9 +115,9 @@ def plan_in_turn(
 ) -> WorkloadPlan:
     """Returns the plan of a workload, with its new gangs planned behind those waiting gangs that go first.
 
-    `waiting`: returns the waiting gangs; called only if a gang of the workload needs a new place and there is
-    one. A gang that holds a place keeps it. A new gang that has a place only if the waiting gangs are ignored
-    is queued."""
+    `waiting`: returns the waiting gangs; called only if a gang of the workload needs a new place, and the
+    workload would be admitted if no gang waited. A gang that holds a place keeps it. A new gang that has a
+    place only if the waiting gangs are ignored is queued."""
     own = limits(namespace_of(workload.name))
     straight = _until_opened(snapshot, workload, plan_workload(snapshot, workload, rivals, own))
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]

@@ -169,8 +169,8 @@ def _notes_of_parts(note: str) -> Callable[[str], str]:
 
 
 def hosts_of(plan: WorkloadPlan) -> list[str]:
-    """Returns the hosts that gangs of mode `nodes` are pinned to: hostname labels, or the names of nodes
-    without one, sorted."""
+    """Returns the hosts of gangs that hold single nodes (mode `nodes`), sorted: the nodes' hostname labels,
+    or the names of nodes without one."""
     nodes = plan.snapshot.nodes
     names = {
         assignment.node
@@ -255,10 +255,11 @@ def _gate(pod: Json, waits: bool) -> None:
 class PlacementAnnotation:
     """The content of `bayplan.dev/placement`, a summary of the plan.
 
-    `decision`: "" if there is no plan. `domains`: those that the gangs hold whole. `nodes`: the hosts that
-    gangs of mode `nodes` are pinned to, by hostname label, or by name if a node has none. `in_queue`: the
-    object waits in Bayplan's queue, not for new nodes. `stated`: of a waiting object, the amounts that its
-    author stated, if policies raised them. `waits_for_eviction`: it waits for its scheduler to evict others.
+    `decision`: "" if there is no plan. `domains`: those that the gangs hold whole. `nodes`: the hosts of
+    gangs that hold single nodes, by hostname label, or by name if a node has none. `in_queue`: the object
+    waits in Bayplan's queue, not for new nodes or evictions. `stated`: of a waiting object, the amounts that
+    its author stated, if policies raised them. `waits_for_eviction`: the object waits for its scheduler to
+    evict other pods.
     """
 
     decision: str = ""

@@ -23,6 +23,7 @@ Json = dict[str, Any]
 
 
 EFFECT = "NoSchedule"
+"""The effect of Bayplan's taint."""
 
 
 def holder(gang: str) -> str:
@@ -83,12 +84,10 @@ def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -
 def keep_off_reserved(
     pod: Mapping[str, Any], snapshot: Snapshot, *, waits_for_eviction: bool = False
 ) -> Mapping[str, Any]:
-    """Returns the pod with a node affinity that excludes the nodes that gangs hold whole; for a pod that has
-    no place.
+    """Returns a pod that has no place with a node affinity that excludes the nodes that gangs hold whole.
 
     `waits_for_eviction`: the pod's scheduler may evict other pods for it. Nodes of gangs that run are then
-    not excluded,
-    and the pod tolerates their taints."""
+    not excluded, and the pod tolerates their taints."""
     spec = pod.get("spec")
     running = [held for held in snapshot.reservations if waits_for_eviction and snapshot.runs(held)]
     if running and isinstance(spec, Mapping):

@@ -139,8 +139,8 @@ class WorkloadPlan:
 
 
 def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
-    """Returns the workload with its device claims resolved in this cluster; unchanged if that fails, without
-    a snapshot, or without claims.
+    """Returns the workload with the requests of its device claims resolved in this cluster. The workload is
+    unchanged without a snapshot, without claims, and if the claims cannot be resolved.
     """
     if snapshot is None or not workload.claims:
         return workload
@@ -155,8 +155,8 @@ def plan_workload(
 ) -> WorkloadPlan:
     """Returns the plan of all gangs of a workload.
 
-    `rivals`: the number of other gangs that are planned at the same time (`plan_aside`). `limits`: those of
-    the workload's namespace."""
+    `rivals`: the estimated number of other calls that plan at the same time (`plan_aside`). `limits`: how
+    much the gangs of the workload's namespace may hold."""
 
     def place(snapshot: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
         answer = plan_aside(snapshot, group, rivals)
@@ -229,7 +229,7 @@ def members_known(workload: Workload, group: PodGroup) -> PodGroup:
     if not missing or not known_sets:
         return group
     note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like these"
-    # Holds a whole domain, so that it has room for the unknown members.
+    # The gang holds a whole domain, in which unknown members may find room.
     reserve = "domain" if group.reserve == "auto" and group.constraint.required else group.reserve
     within = tuple(
         (level, present)

@@ -84,9 +84,9 @@ SMALL_BYTES = 64 * 1024
 class Connections:
     """Records since when each connection of a server is silent (monotonic seconds), and closes silent ones.
 
-    `new`: connections that have not delivered a whole request yet, by the time at which they were opened.
-    `idle`: connections between two requests, by the time of the last answer. `answered`: connections with a
-    request that is being answered now; these are never closed.
+    `new`: for each connection that has not delivered a whole request yet, the time at which it was opened.
+    `idle`: for each connection between two requests, the time of the last answer. `answered`: connections
+    with a request that is being answered now; these are never closed.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

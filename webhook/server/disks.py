@@ -13,8 +13,8 @@ and a new certificate together need less.
 
 
 def full_disks(folders: Mapping[str, Path]) -> Iterator[str]:
-    """Yields a sentence for each folder that is unreadable, or whose disk is full; keys name the folders'
-    content.
+    """Yields a sentence for each folder that is unreadable, or whose disk is full. `folders`: by a name of
+    their content, which the sentences begin with.
     """
     for kept, folder in folders.items():
         try:

@@ -96,7 +96,7 @@ class InFlightReservations:
     def settle(self, promised: InFlight, *, kept: bool) -> None:
         """Records the ledger's answer: the reservations were made (`kept`), or not.
 
-        Must be called on the event loop, where other calls wait for the answer (`settled`).
+        Must be called on the event loop, where other calls wait for the answer (`wait_until_settled`).
         """
         with self._lock:
             for held in promised:

@@ -17,11 +17,12 @@ from webhook.server.leaf_spine_metrics import TopologyMetrics, topology_metrics
 from webhook.server.standing_metrics import Standing, StandingMetrics, standing_metrics
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper bounds in seconds of the buckets of `bayplan_decision_seconds`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The server's counters and histograms."""
+    """The server's Prometheus metrics."""
 
     registry: CollectorRegistry
     decisions: Counter
@@ -61,8 +62,8 @@ class Metrics:
     ) -> bytes:
         """Returns the text that Prometheus scrapes, after it has set the gauges to the current values.
 
-        `settings`: as in /readyz, empty if unknown; `healthy`: the newest policies, parameters and files are
-        valid.
+        `settings`: as in /readyz, empty if unknown; `healthy`: no older data is in use
+        (`Webhook.problems` is empty).
         """
         self.topology.look(standing.snapshot)
         self.standing.look(standing)

@@ -7,7 +7,7 @@ if earlier decisions of a flow took long, its next decision counts as long from 
 
 The rule is applied where the deadline is checked (`planner.model.deadline.poll`), so a long decision pauses
 within a few milliseconds. A paused decision holds no lock that another could wait for: each decision has its
-own part of the plan cache (`planner.cluster.plan_cache.apart`).
+own part of the plan cache (`planner.cluster.plan_cache.own_lane`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ flow counts as long if its expected seconds are `SHORT` or more.
 
 
 CAP = 4
-"""The most that one decision adds to the average, as a multiple of `SHORT`. So after a decision of any
-length, its flow counts as short again after seven decisions of 13 ms.
+"""The most core seconds with which one decision enters the average, as a multiple of `SHORT`. So after a
+decision of any length, its flow counts as short again after seven decisions of 13 ms.
 """
 
 

@@ -17,18 +17,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 BY_LOSS = 4
-"""Rivals that are assumed for each conflict of a call, in addition to the others."""
+"""Rivals that are assumed for each conflict of a call, in addition to those estimated from the reservations
+in flight.
+"""
 
 BY_SEAT = 3
-"""The maximum number of rivals for each other thread, while this replica is alone. If a call assumes n
-rivals, it chooses one of n + 1 equal places: it conflicts with one other call once in n + 1 times, and makes
-n / 2 more plans on average. If a conflict costs ten plans, the sum 10 / (n + 1) + n / 2 is lowest for three
-(or four) rivals. With more threads fewer for each would do; `MAX_SKIPPED` of `plan_aside` bounds them all.
+"""The maximum number of rivals for each other thread, while this replica is *alone*, that is, had no conflict
+within `REMEMBERED_SECONDS`, so that other replicas seem to choose no places. If a call assumes n rivals, it
+chooses one of n + 1 equal places: it conflicts with one other call once in n + 1 times, and makes n / 2 more
+plans on average. If a conflict costs ten plans, the sum 10 / (n + 1) + n / 2 is lowest for three (or four)
+rivals. With more threads fewer for each would do; `MAX_SKIPPED` of `plan_aside` bounds them all.
 """
 
 REMEMBERED_SECONDS = 10.0
-"""Seconds after a conflict for which as many calls of other replicas are assumed as this replica has in
-flight.
+"""Seconds after a conflict for which other replicas are assumed to plan as many calls as this replica has
+reservations in flight (without the limit by `BY_SEAT`).
 """
 
 

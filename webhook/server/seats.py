@@ -38,7 +38,7 @@ class Seats:
 
         `until`: the latest time to start, in monotonic seconds. The seat becomes free when the work has
         ended, even if the caller has hung up, and only after the future's waiters were notified. Raises
-        `Crowded` if the queue is full or there was no seat until then.
+        `Crowded` if the queue is full, or if there is no seat by `until`.
         """
         loop = asyncio.get_running_loop()
         ticket = self._queue.put(flow, loop.create_future())

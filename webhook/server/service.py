@@ -41,9 +41,9 @@ from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 
 TRY_SECONDS = 3.0
-"""Seconds from the start of a call during which it is decided again after another caller took its place. Less
-than the deadline of a call (`http.DEADLINE`), so that there is time to answer "apply again"; `bayplan serve
---deadline` keeps the proportion.
+"""Seconds from the start of a call during which it is decided again if another caller reserved the chosen
+place first. Less than the deadline of a call (`http.DEADLINE`), so that there is time to answer "apply
+again"; `bayplan serve --deadline` keeps the proportion.
 """
 
 
@@ -142,6 +142,7 @@ class Service:
     seats: Seats = field(default_factory=lambda: Seats(THREADS))
     """The queue for the threads."""
     rivals: Rivals = field(default_factory=lambda: Rivals(THREADS))
+    """The estimate of how many other calls may choose the same places at the same moment."""
     precedence: Precedence = field(default_factory=Precedence)
     """Which of the running decisions continues."""
     again: ThreadPoolExecutor = field(default_factory=_again)
@@ -199,7 +200,9 @@ class Service:
         return replace(self._refused(request, 409, "Conflict", message), tries=lost)
 
     def _refused(self, request: AdmissionRequest, code: int, reason: str, message: str) -> Decision:
-        """Returns a refusal for an internal reason, if the mode of the namespace allows refusals."""
+        """Returns the refusal of a request for an internal reason; unless the mode of the namespace is
+        `enforce`, the request is allowed nevertheless.
+        """
         response = Response(False, code=code, reason=reason, message=message)
         refused = Decision(response, request.object, revision=self.policies.current.revision)
         _, environment = self.surroundings()
@@ -221,7 +224,7 @@ class Service:
         """Makes one decision and carries it out.
 
         `lost`: the number of conflicts that the call had so far. Raises `Conflict`, `Occupied` or
-        `LedgerUnavailable` if the ledger does not make a reservation, `Crowded` if the queue is full.
+        `LedgerUnavailable` if the ledger does not make a reservation, `Crowded` if the call gets no seat.
         """
         threads = self.again if lost else self.threads
         while True:
@@ -253,16 +256,18 @@ class Service:
             return draft.decision
 
     def surroundings(self) -> tuple[PolicySet, Environment]:
-        """Returns the current policies, and the environment for decisions with parameters."""
+        """Returns the current policies, and the environment for decisions, which has the parameters."""
         policies = self.policies.current
         return policies, self.parameters.in_force(self.cluster.environment(), policies)
 
     def settings(self) -> Callable[[str], Settings]:
-        """Returns the current settings by namespace."""
+        """Returns a function that returns the current settings of a namespace."""
         return self.surroundings()[1].settings
 
     def in_force(self) -> dict[str, Any]:
-        """Returns the current settings and their warnings, for /readyz and /metrics."""
+        """Returns the current settings of namespaces without settings of their own, the revision and sources
+        of the parameters, and warnings, for /readyz and /metrics.
+        """
         _, environment = self.surroundings()
         parameters = environment.parameters or NO_PARAMETERS
         settings = parameters.in_force(environment.settings(""), environment.namespaces)

@@ -104,8 +104,8 @@ class Field:
         return [Field(value, (*self.path, index), self.root) for index, value in enumerate(items)]
 
     def count(self, default: int, *, minimum: int = 0) -> int:
-        """Returns the whole number. Raises `InputError` for anything else, and for a number below `minimum`
-        or above int32."""
+        """Returns the whole number, `default` if missing. Raises `InputError` for anything else, and for a
+        number below `minimum` or above int32."""
         if self.value is None:
             return default
         # As in `map`, `where` is built only for an error. `bool` is a subclass of `int`, but its type
@@ -135,7 +135,7 @@ class Field:
         return value
 
     def text(self, default: str = "") -> str:
-        """Returns the string. Raises `InputError` for anything else."""
+        """Returns the string, `default` if missing. Raises `InputError` for anything else."""
         if self.value is None:
             return default
         return self.value if isinstance(self.value, str) else text(self.value, self.where)

@@ -81,7 +81,8 @@ def gangs(
 ) -> tuple[PodGroup, ...]:
     """Returns one PodGroup for each gang of the layout; equal replicas share everything except the name.
 
-    `within`: levels, each with PodSets that are required together in one domain of it.
+    `top`: the topology request of the whole object. `sets`: the object's PodSets. `within`: levels, each with
+    PodSets that are required together in one domain of it.
     """
     by_key: dict[tuple[PodSetKey, ...], PodGroup] = {}
     groups = []

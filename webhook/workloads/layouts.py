@@ -18,6 +18,7 @@ LARGEST_REPLICAS = 1_000
 NOTHING = Field(None)
 
 PodSetKey = tuple[str, int, Path]
+"""What identifies a PodSet of an object: its name, its number of pods, and the path of its template."""
 
 BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -87,7 +88,7 @@ def one_gang(templates: list[PodSetTemplate], warnings: tuple[str, ...] = ()) ->
 
 
 def no_pods(obj: Field) -> WorkloadLayout:
-    """Returns no pods: the kind has no template, or leaves its pods to objects that it creates."""
+    """Returns an empty layout, for a kind without templates or whose pods are in objects that it creates."""
     return WorkloadLayout()
 
 
@@ -254,9 +255,9 @@ def _cut(templates: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate
 
 
 def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
-    """Returns the layout of a RayCluster, RayJob or RayService: one head, and for each group that is not
-    suspended minReplicas (else replicas) × hosts. A RayJob on an existing cluster (`clusterSelector`) creates
-    no pods.
+    """Returns the layout of a RayCluster, RayJob or RayService: one head pod, and for each worker group that
+    is not suspended its minReplicas (replicas if that is 0) times numOfHosts pods. A RayJob on an existing
+    cluster (`clusterSelector`) creates no pods.
 
     `cluster`: the path of the RayClusterSpec below `spec`.
     """
@@ -283,7 +284,9 @@ def _ray_workers(group: Field) -> tuple[int, int]:
 
 
 def grove(obj: Field) -> WorkloadLayout:
-    """Returns the templates of Grove's cliques, for pod policies, and no gangs: Grove plans its own."""
+    """Returns the templates of Grove's cliques, so that pod policies apply to them, but no gangs: Grove plans
+    these itself.
+    """
     templates = []
     for clique in obj.get("spec").needed_map().get("template", "cliques").items():
         spec = clique.needed_map().get("spec")

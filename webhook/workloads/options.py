@@ -52,6 +52,7 @@ class ReserveDefaults:
 
 
 NOBODY_CHOSE = ReserveDefaults()
+"""The defaults if no parameter sets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class StatedPart:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The choices that the annotations of a workload state; None, "" and False if not stated."""
+    """The choices that the annotations of a workload state; None, "" and False if not stated (and `queue` for
+    `on_unavailable`)."""
 
     gang: str = ""
     gang_size: int | None = None
@@ -92,7 +94,9 @@ _PART = re.compile(r"\s*(?:([0-9]{1,12})\s+)?(\S+)\s*")
 
 
 def options(*metadata: Field) -> Options:
-    """Returns the options of the object, or else of its templates. Raises `InputError`, with valid values."""
+    """Returns the options in these metadata, those of the object first: for each annotation, the first
+    metadata that has it count. Raises `InputError`, with the valid values.
+    """
     if not any(part.has("annotations") and not part.get("annotations").lacks(_KEYS) for part in metadata):
         return _NOTHING_CHOSEN
 

@@ -16,7 +16,9 @@ from webhook.workloads.layouts import PodSetKey, PodSetTemplate
 
 @dataclass(slots=True)
 class ReadTemplates:
-    """Caches the PodSets of one object, by template path, name and count. `reads`: how many were read."""
+    """Caches the PodSets of one object. `requests`: by name, count and template path, the values from which a
+    PodSet was read, and the PodSet. `reads`: how many PodSets were read because the cache did not have them.
+    """
 
     requests: dict[PodSetKey, tuple[tuple[object, ...], tuple[object, ...], PodSetRequest]] = field(
         default_factory=dict
@@ -26,7 +28,9 @@ class ReadTemplates:
     def pod_set_request(
         self, template: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str
     ) -> PodSetRequest:
-        """Returns the member as read by `gangs.pod_set_request`, and raises the same errors."""
+        """Returns the PodSet that `gangs.pod_set_request` returns, from the cache if it was read already, and
+        raises the same errors.
+        """
         poll("reading")
         key = template.key
         metadata = template.metadata.map()

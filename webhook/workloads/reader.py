@@ -45,7 +45,7 @@ from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
 from webhook.workloads.workload import GangPart, GangShare, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label of objects that Kueue admits: Kueue suspends them at creation."""
+"""The label with a Kueue LocalQueue. Kueue suspends the object, or gates its pods, until it is admitted."""
 
 
 KAI_QUEUE = "kai.scheduler/queue"
@@ -72,8 +72,7 @@ def read(
 
     `namespace`: for an object without one. `request_uid`: gives a name to an object with only a generateName.
     `podgroups`: PodGroup objects that pods may refer to. `templates`: the cache of an earlier reading of the
-    same object. Raises `InputError`, naming the field, for a malformed object of a known kind.
-    """
+    same object. Raises `InputError`, naming the field, for a malformed object of a known kind."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return Workload()
@@ -90,8 +89,7 @@ def read(
 def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
     """Returns the templates that `read` finds, without reading what their pods request.
 
-    Raises `InputError` if an object of a known kind has malformed templates.
-    """
+    Raises `InputError` if an object of a known kind has malformed templates."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
     if row is None:
@@ -103,8 +101,7 @@ def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
 
 def wants_plan(workload: Workload) -> bool:
     """Returns whether the object is planned: a pod requests GPUs, MIG slices or a device claim, or there is a
-    topology or bayplan.dev key. Claims count whatever their DeviceClass, which another object names.
-    """
+    topology or bayplan.dev key. Claims count whatever their DeviceClass, which another object names."""
     if not workload.gangs or workload.skip or workload.kueue_places:
         return False
     shapes = (pod_set.shape for group in workload.gangs for pod_set in group.pod_sets)
@@ -212,8 +209,7 @@ class _Reader:
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
         """Returns the gangs with the API group of the Topologies that their scheduler reads.
 
-        The scheduler is known by its queue label, or by the pods' schedulerName.
-        """
+        The scheduler is known by its queue label, or by the pods' schedulerName."""
         specs = [template.spec for template in layout.templates if template.spec.has("schedulerName")]
         names = {spec.get("schedulerName").text() for spec in specs}
         labelled = self._labelled(layout)
@@ -292,7 +288,7 @@ class _Reader:
                 self.groups,
             )
             if shared_gang is not None and shared_gang.group is not None:
-                # An object that creates all pods is the gang itself: its reservation exists as long as it.
+                # An object that creates all pods is itself the gang: it has the reservation while it exists.
                 alone = shared_gang.size <= size and not self.row.each_pod
                 return replace(shared_gang, name="", subgroups=NO_SUBGROUPS) if alone else shared_gang
         return None
@@ -303,8 +299,7 @@ class _Reader:
         """Returns the PodSets by their keys.
 
         `of_gang`: the PodSets belong to a `bayplan.dev/gang` of several objects. The topology keys of a
-        template that names this gang apply to the whole gang, and were read already.
-        """
+        template that names this gang apply to the whole gang, and were read already."""
         templates = {template.key: template for gang in layout.gangs for template in gang}
         # Templates that start no pod are read too, so that their errors are reported.
         for template in layout.templates:
@@ -342,8 +337,7 @@ def _name(metadata: Field, uid: str) -> str:
 
 def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
     """Returns all pods of an object as one gang, for a gang of several objects: its PodSets have the names of
-    their parts in that gang.
-    """
+    their parts in that gang."""
 
     def by_part(template: PodSetTemplate) -> PodSetTemplate:
         part = subgroup(template.metadata)
@@ -372,7 +366,7 @@ def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) ->
         amounts(total.map(), total.where, up=True) or None,
         workload.gangs[0].warnings,
     )
-    # If a part has several shapes, its PodSets get new names (`merge`): its templates then serve all PodSets.
+    # If a part has several shapes, `merge` renames its PodSets; "" says that its templates serve all of them.
     shapes = Counter(name for name, _ in set(map(kind_of, share.own)))
     templates = tuple(replace(t, pod_set="") if shapes[t.pod_set] > 1 else t for t in workload.templates)
     workload = replace(workload, share=share, templates=templates)

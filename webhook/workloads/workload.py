@@ -46,10 +46,11 @@ class GangShare:
     """The share of an object in a gang of several objects: the PodSets `own`, of the gang's `size` pods.
 
     `known_sets`: the PodSets of the combined gang, without the members that are known only by number.
-    `parts`: the gang's subgroups by name, with `within` as in `PodGroup`. `seat`: the request of each unknown
-    member; `seats`: by part, the request of each of its unknown members, if stated; `total`: the request of
-    all pods of the gang together; in base units, None if not stated. `warnings`: from reading the object.
-    `adds_seats`: the gang has a reservation already, and these pods get a place in addition to its seats.
+    `parts`: the gang's subgroups by name, with `within` as in `PodGroup`. `seat`: the stated request of each
+    unknown member; `seats`: by part, the stated request of each of its unknown members; `total`: the stated
+    request of all pods of the gang together. All are in base units, and None or missing if not stated.
+    `warnings`: from reading the object. `adds_seats`: the gang has a reservation already, and these pods get
+    a place in addition to its seats.
     """
 
     size: int
@@ -72,6 +73,7 @@ class Workload:
       labels beside it), which only `pod_of` and `write_pod` can convert.
     - `gangs`: each starts completely or not at all. `per_pod`: each pod is a gang of its own. A bound pod has
       no gang, because it has a node already.
+    - `skip`: the object or its owner opts out of planning, or Bayplan ignores the object (`left_alone`).
     - `holds`: applying the object reserves its gangs. False if another object does (the Job of a CronJob, the
       pods of a Deployment, the owner of a child object).
     - `planned_elsewhere`: the PodSets of an object without gangs: another system plans them (Grove), or no
@@ -81,9 +83,11 @@ class Workload:
       `owner_suspends`: Kueue would suspend the owner itself.
     - `asks`: the object has a topology key or a bayplan.dev key. `claims`: some pod has a device claim.
     - `queue`: the queue of the PodGroup that a pod names, "" for none.
-    - `suspended`: the object creates no pods and has no reservation until it is resumed.
+    - `suspends`: the object's kind has a field that suspends it. `suspended`: that field is set, or
+      Kueue sets it at creation, so the object creates no pods and has no reservation until it is resumed.
     - `kueue`: its Kueue LocalQueue, NAMESPACE/NAME, "" for none. Kueue suspends the object, or gates its pods
       if `suspends` is False.
+    - `template_immutable`: the API server refuses changes of the pod templates of the stored object.
     - `share`: its share in a gang of several objects, which `gangs` contains completely
       (`webhook.workloads.shared_gangs.merge`); None for gangs of its own.
     """

@@ -38,11 +38,11 @@ class Settings:
     `mode`: the mode, if the namespace has no label `bayplan.dev/mode`. `reserve`: what gangs without the
     annotation `bayplan.dev/reserve` hold. `growing`: node pools that can grow, in addition to those that an
     autoscaler reports. `resources_tolerated`: whether the API server adds tolerations for extended resources;
-    None to derive it from the nodes. `holds`: limits of what its gangs may hold. `unbound_seconds`: for how
-    long a reservation is kept while no pod of its gang is bound; 0 for ever. `fair_seconds`, `weight`: how
-    strongly the queue favours namespaces that hold little, and the weight of this one
-    (`placement.fair_order`). `pack`: the scheduling system for which policies write. `moves`: limits of
-    moving other workloads for its waiting gangs.
+    None to derive it from the nodes. `holds`: limits of what the namespace's gangs may hold.
+    `unbound_seconds`: for how long a reservation is kept while no pod of its gang is bound; 0 for ever.
+    `fair_seconds`, `weight`: how strongly the queue favours namespaces that hold little, and the weight of
+    this one (`placement.fair_order`). `pack`: the scheduling system for which policies write. `moves`: limits
+    of moving other workloads for its waiting gangs.
     """
 
     mode: Mode = "enforce"

@@ -28,7 +28,8 @@ _MOST_PODS = 10**9
 
 
 def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequence[NodeGroup]) -> list[str]:
-    """Returns a sentence for each pod template of which fewer pods fit after the policies than before.
+    """Returns a sentence for each pod template of which fewer pods fit on empty nodes after the policies than
+    before.
 
     `before`, `after`: the object before and after the policies. `kinds`: the cluster's nodes, grouped."""
     sentences: list[str] = []

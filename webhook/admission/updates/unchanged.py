@@ -98,8 +98,8 @@ def asks_for_pods(request: AdmissionRequest) -> bool:
 
 
 def _starts(request: AdmissionRequest, workload: Workload) -> bool:
-    """Returns whether the update resumes a Job that never started: the API server then allows changes of its
-    template's annotations (scheduling directives of suspended Jobs, KEP-2926).
+    """Returns whether the update resumes a Job without an owner that never started: the API server then
+    allows changes of its template's annotations (scheduling directives of suspended Jobs, KEP-2926).
     """
     old = request.old_object or {}
     suspended = find(old, ("spec", "suspend")) and not workload.suspended

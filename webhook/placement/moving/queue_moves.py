@@ -48,7 +48,7 @@ def queue_moves(
     """Returns the first gang of the queue that waits long enough and has moves, with these moves.
 
     `order`: the queue. `max_lost`: for the gangs that have waited long enough, by name, the maximum work that
-    may be lost for it, in GPU seconds. `limits`: what the gangs of a namespace may hold.
+    may be lost for it, in GPU seconds. `limits`: returns how much the gangs of a namespace may hold.
     """
     may_move = tuple(movables)
     without: dict[str, str] = {}

@@ -14,7 +14,8 @@ RESERVATION = RESERVATION_KEY
 
 PLACEMENT = "bayplan.dev/placement"
 """Annotation: a summary of the plan as JSON: decision, topology, level, domain, reserves, nodes; of a gang
-that is admitted without a place, what it waits for (`stamp.py`)."""
+that is admitted without a place, what it waits for; of a queued gang, amounts that its author stated and
+policies raised (`stamp.py`)."""
 
 
 POLICIES = "bayplan.dev/policies"

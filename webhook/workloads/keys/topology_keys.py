@@ -94,11 +94,11 @@ OLD_SCOPE = "scheduling.run.ai/topology-policy"
 
 
 REQUIRED_LEVEL = "bayplan.dev/required-level"
-"""Bayplan's own key, for clusters without KAI."""
+"""Bayplan's own key for the required level, for clusters without KAI."""
 
 
 PREFERRED_LEVEL = "bayplan.dev/preferred-level"
-"""Bayplan's own key, for clusters without KAI."""
+"""Bayplan's own key for the preferred level, for clusters without KAI."""
 
 
 KEYS: tuple[Key, ...] = (
