@@ -87,9 +87,8 @@ def read(
 
 
 def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
-    """Returns the templates that `read` finds, without reading what their pods request.
-
-    Raises `InputError` if an object of a known kind has malformed templates."""
+    """Returns the templates that `read` finds, without reading what their pods request. Raises `InputError` if
+    an object of a known kind has malformed templates."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
     if row is None:
@@ -207,9 +206,8 @@ class _Reader:
         return next(filter(None, (metadata.get("labels", KAI_QUEUE).text() for metadata in labelled)), "")
 
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
-        """Returns the gangs with the API group of the Topologies that their scheduler reads.
-
-        The scheduler is known by its queue label, or by the pods' schedulerName."""
+        """Returns the gangs with the API group of the Topologies that their scheduler reads. The scheduler is
+        known by its queue label, or by the pods' schedulerName."""
         specs = [template.spec for template in layout.templates if template.spec.has("schedulerName")]
         names = {spec.get("schedulerName").text() for spec in specs}
         labelled = self._labelled(layout)
