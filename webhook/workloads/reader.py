@@ -87,8 +87,8 @@ def read(
 
 
 def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
-    """Returns the templates that `read` finds, without reading what their pods request. Raises `InputError` if
-    an object of a known kind has malformed templates."""
+    """Returns the templates that `read` finds, without reading what their pods request. Raises `InputError`
+    if an object of a known kind has malformed templates."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
     if row is None:
