@@ -8,8 +8,10 @@ Begin with docs/how-a-plan-is-found.md, then `place`. Words of this package:
 - capacity: what is free in a domain, as a value: equal domains share one object (`planner.cluster.capacity`)
 - chunk: neighbouring children of a domain with very many children, which are searched as one
 - match: the `EligibilityMap` of a domain: which nodes the pods may use by labels
+- reservable level: the coarsest level whose domains a gang holds whole if it spans several of them
 - relaxation: the request with each preferred level made required, or dropped to a coarser one
-- budget: the number of steps that a search may take; *exact* or *complete*: the budget did not end the search
+- budget: the number of steps that a search may take; *exact* or *complete*: the budget did not end the
+  search; *hard*: no further search with another budget may follow
 - beam: in a search that has used up its budget, the number of partial results that are kept at each step
 
 The modules are in the order of their use:

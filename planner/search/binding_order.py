@@ -28,8 +28,8 @@ bindable."""
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """`count` pods of one class on one node. `values`: by rule, the node's value of the rule's label, "" for
-    none."""
+    """`count` pods of one class on one node. `values`: for each rule, the node's value of the rule's label;
+    "" if the rule does not apply to the node."""
 
     class_index: int
     node: str
@@ -38,8 +38,9 @@ class Seat:
 
 
 class BindingOrderCheck:
-    """Simulates binding. `rules`: see `spread_over_labels.SpreadRule`. `pinned`: by pod class index, the
-    nodes to which the plan pins its pods; None if the plan pins no pods."""
+    """Searches for an order in which all pods can be bound, by simulation. `rules`: the spread constraints
+    (`SpreadRule`). `pinned`: by pod class index, the nodes to which the plan pins the pods of the class; None
+    if the plan pins no pods."""
 
     def __init__(
         self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
@@ -108,8 +109,9 @@ class BindingOrderCheck:
 
 
 def _joined(seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None) -> list[Seat]:
-    """Joins the seats of a class on nodes where its pods count alike: nodes in the same domains, with the
-    same classes pinned to them. The number of orders then depends on the domains, not on the nodes.
+    """Returns the seats, with those of a class joined if its pods count alike on their nodes: nodes in the
+    same domains, with the same classes pinned to them. The number of orders then depends on the domains, not
+    on the nodes.
     """
     pinned_classes: dict[str, list[int]] = {}
     for class_index, nodes in (pinned or {}).items():

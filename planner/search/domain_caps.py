@@ -1,4 +1,4 @@
-"""Caps: maximum numbers of pods of certain classes in one domain; and counts reduced to the caps.
+"""Caps, maximum numbers of pods of certain classes in one domain, and the reduction of counts to caps.
 
     classes 0 and 1, cap ((0,), (0, 1), 2): a domain with a pod of class 0 has at most 2 pods of both classes
     a domain with room for 3 of class 0 and 1 of class 1 may hold (2, 0), (1, 1) or (0, 1): three counts
@@ -63,7 +63,7 @@ def gpu_cap(
     level: int, gpus: int, used: Mapping[Subtree, int], pod_classes: Sequence[PodClass]
 ) -> tuple[DomainCap, ...]:
     """Returns the cap that allows pods with at most `gpus` GPUs in total in each named domain of the level,
-    less those in `used`; none for pods without GPUs.
+    less the GPUs in `used`, by domain. Returns () if no pod requests GPUs.
 
     Pods of 8 and of 4 GPUs under a limit of 12 GPUs: the first weigh 2, the others 1, the maximum is 3.
     """
@@ -86,7 +86,7 @@ class LevelCaps:
 
     def __init__(self, caps: Iterable[DomainCap]) -> None:
         self._by_value: dict[str, list[DomainCap]] = {}
-        self._of_others: list[DomainCap] = []  # the caps of values that no cap names: those with a default
+        self._of_others: list[DomainCap] = []  # caps with a default: they apply to values that no cap names
         for cap in caps:
             own_values = cap.named_values()
             for value in own_values:

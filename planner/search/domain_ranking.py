@@ -50,8 +50,8 @@ class DomainRanking:
 
     def __init__(self, packing: DomainPacking, pod_classes: tuple[PodClass, ...], required: int) -> None:
         self.packing, self._pod_classes = packing, pod_classes
-        # Levels at which some pods must be in one domain: it must have a name. A domain without a name
-        # consists of the nodes that lack the label of the level.
+        # Levels at which some pods must be in one domain, which must have a name: a domain without a name
+        # consists of nodes that lack the label of the level.
         named_levels = {
             required,
             *(pod_class.required for pod_class in pod_classes),
@@ -91,7 +91,7 @@ class DomainRanking:
         `clear`: only domains of the level that no other gang uses or holds.
         """
         key = (capacity, match, level, clear)
-        if key in self._bests:  # before all checks: after a change in the cluster most domains are unchanged
+        if key in self._bests:  # looked up first: after a change in the cluster most domains are unchanged
             return self._bests[key]
         if not capacity.is_chunk and (
             not self._may(capacity, level, clear=clear) or self._breaks_anti_affinity(capacity)

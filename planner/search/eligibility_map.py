@@ -230,7 +230,7 @@ share one object, because other sections of the cache use the map's identity as 
 """
 
 ELIGIBILITY: CacheSection[tuple[object, tuple[Hashable, ...]], _Matching] = CacheSection("eligibility")
-"""Keyed by the tree's lasting identity and the label constraints of each pod class. A subtree whose nodes
+"""Keyed by `TopologyTree.lasting` and the label constraints of each pod class. A subtree whose nodes
 changed is another object, so its map is dropped with the old subtree (weak keys). The whole entry is stale
 when the tree is rebuilt.
 """

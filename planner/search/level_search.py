@@ -60,7 +60,7 @@ the wide beam follows; if that also runs out, one with the narrow beam."""
 
 
 _BEAM_BUDGET = 2_000_000
-"""The budget of each beam search, in sums that it computes; a full search has 3,000,000."""
+"""The budget of each beam search, in steps (`WorkBudget`); a full search has 3,000,000."""
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class LevelSearch:
         weights = self.space.weights(pod_classes)
         rankings: dict[Exclusivity, DomainRanking] = {}
         for level in range(self.space.tree.topology.host_index, required - 1, -1):
-            if level in self.space.extra and level != required:  # a label of a rule, no level of the topology
+            if level in self.space.extra and level != required:  # exists only for a rule over a label
                 continue
             use = self._use(level)
             if use not in rankings:
@@ -244,8 +244,8 @@ class LevelSearch:
         *,
         clear: bool,
     ) -> LevelAttempt:
-        """Returns the attempt at a level of which no domain holds the whole gang: the domain that holds the
-        most pods.
+        """Returns the attempt at a level of which no domain holds the whole gang: it names the domain that
+        holds the most pods, and their number.
         """
         nearest = ranking.nearest(self.space.capacity, match, level, clear=clear)
         if nearest is None:
@@ -273,8 +273,8 @@ def _bare(pod_classes: Sequence[PodClass]) -> tuple[PodClass, ...]:
 
 
 def _key(pod_class: PodClass) -> Hashable:
-    """Returns everything that a search reads from a pod class as a cache key, except label constraints, which
-    are part of the eligibility map.
+    """Returns a cache key of everything that a search reads from a pod class, except label constraints:
+    cached results have the eligibility map, which contains these, as part of their own keys.
     """
     shape = pod_class.shape
     requests = tuple(sorted(shape.requests.items()))

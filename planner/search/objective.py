@@ -10,8 +10,8 @@ The digits of the integer, from the most to the least significant:
 1. the number of domains used, level by level from the coarsest to the hosts
 2. the number of pristine (unused) domains that are opened, from the coarsest to the reservable level, the
    level of the domains that a gang can hold whole
-3. the number of domains of the reservable level that are used and in which no gang is: a gang there keeps
-   away every other gang that wants the whole domain
+3. the number of domains of the reservable level that are used and in which no other gang is: no other gang
+   could then hold such a domain whole
 4. the number of pristine domains that are opened below the reservable level
 5. the penalty of the hosts: how much of the weight of preferred node affinity they miss
 6. the free capacity (`DomainCapacity.worth`) of the used domains, in the order of the first digit, so that
@@ -34,6 +34,7 @@ from planner.model.topology import Topology
 class Weights:
     """The weight of one unit of each digit; by level, coarse to fine, if the digit counts by level.
 
+    `domains`: digit 1 of the module's list; `opened`: 2 and 4; `unheld`: 3; `penalty`: 5; `free`: 6.
     `reservable` is not a weight but the index of the reservable level.
     """
 
@@ -58,8 +59,9 @@ class Weights:
 
 
 def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> Weights:
-    """Returns the weights for a topology. `empty`: its capacity in the empty cluster, which bounds each free
-    capacity, so the weights do not depend on running pods. `worst_penalty`: the maximum penalty of one host.
+    """Returns the weights for a topology. `empty`: its capacity in the empty cluster, from which the width of
+    the digits follows, so the weights do not depend on running pods. `worst_penalty`: the maximum penalty of
+    one host.
     """
     levels, reservable = len(topology.levels), topology.reservable_index
     count_bits = (empty.size + 1).bit_length()

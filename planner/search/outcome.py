@@ -29,8 +29,8 @@ Spot = TypeVar("Spot")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The problem that was searched, the result in each topology, and the `best` result, or None if there is
-    no placement.
+    """The problem that was searched, the result in each topology, and the `best` of these results; None if
+    there is no placement.
 
     `notes`: warnings about the placement. `holding`: what the gang will hold, if that is decided already
     (`extensions.holding`); None before.
@@ -56,7 +56,7 @@ class Place(Protocol):
 
 
 def domain_of(result: SearchResult) -> Domain:
-    """Returns the finest domain that contains a whole placement."""
+    """Returns the path of the finest named domain that contains a whole placement; () for the topology."""
     assert result.placement is not None, "only a result with a placement has a domain"
     pods_by_node = result.placement.pods_by_node  # in the order of the nodes
     return result.tree.root.domain_with_hosts(pods_by_node[0][0], pods_by_node[-1][0]).path

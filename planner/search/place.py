@@ -7,7 +7,7 @@ With the rack required there is no placement. Next, the last and least strict re
 requires no level: if it had no placement, no other relaxation would have one. It has one, so the relaxations
 between are searched too: with the block required, b1 is the answer.
 
-The table `SEARCHES` lists the search for each kind of request. Besides:
+The table `SEARCHES` lists the search for each kind of request. In addition:
 
 - Each topology that the gang may mean is searched, and the most compact placement is returned. If there is
   none and the gang asks for no level, all nodes of the cluster are searched in the same way.
@@ -101,14 +101,16 @@ def _searched(
     """Returns the result of the first relaxation with a placement.
 
     In the empty cluster only the last relaxation is searched, since only the existence of a placement
-    matters. If the last one has no placement, none has, because it is the least strict.
+    matters. If the last relaxation has no placement, no relaxation has one, because the last is the least
+    strict.
     """
     request = request if problem.occupied else when_alone(request)
     space = search_space(problem.snapshot, tree, occupied=problem.occupied)
     space = replace(space, gpu_limit=request.gpu_limit)
     steps = relaxations(request) if problem.occupied else relaxations(request)[-1:]
     mode, required = problem.gang.reserve, request.required
-    last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others together
+    # Unless the budget is hard, the last relaxation gets as much as all the others together.
+    last_budget = budget if budget.hard else WorkBudget(budget.left)
     search = LevelSearch(space, request, mode, budget)
     result = _run(search, steps[0], required)
     if result.placement is not None or len(steps) == 1:

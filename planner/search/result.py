@@ -45,7 +45,11 @@ class LevelSearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result in one topology: the tree that was searched, the request in it, and the placement."""
+    """The result in one topology: the tree that was searched, the request in it, and the placement.
+
+    `attempts`: those of the relaxation to which the placement belongs, or of the last one. `complete`:
+    whether the budget ended no search on which the result depends.
+    """
 
     tree: TopologyTree
     request: TopologyRequest
@@ -55,6 +59,6 @@ class SearchResult:
 
 
 PodsByNode = list[tuple[int, tuple[int, ...]]]
-"""Indexes of nodes, ascending, each with the number of pods of each pod class: indexes in the tree in a
-`Placement`, in the domain in a packing.
+"""Indexes of nodes, ascending, each with the number of pods of each pod class. A `Placement` counts the nodes
+of the tree, a packing those of the domain that it packs.
 """

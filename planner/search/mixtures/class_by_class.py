@@ -33,9 +33,9 @@ def place_class_by_class(
     """Returns a placement of all pod classes, each placed beside the classes before it; None if one of them
     then does not fit.
 
-    None also if the gang requires a level, or if a rule ties a class to other pods: to place one class at a
-    time could break the rule. Under a limit of GPUs each class has in a domain what the classes before it
-    have left.
+    None also if there is a single class, if the gang requires a level, or if a rule ties a class to other
+    pods: to place one class at a time could break the rule. Under a limit of GPUs in a domain, each class may
+    use what the classes before it have left.
     """
     pod_classes = relaxations(request)[-1]
     is_tied = any(pod_class.is_tied for pod_class in pod_classes)

@@ -27,8 +27,8 @@ _FINE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ChosenDomain:
-    """A domain to use, by its capacity class. `inside`: the indexes of the children to use, each with the
-    chosen domain; a host has none."""
+    """A domain to use, by its capacity class. `inside`: indexes in `CapacityClass.children`, each with the
+    chosen domain of that child; a host has none."""
 
     class_id: int
     inside: tuple[tuple[int, ChosenDomain], ...] = ()
@@ -36,10 +36,10 @@ class ChosenDomain:
 
 @dataclass(frozen=True, slots=True)
 class _PackingTarget:
-    """A host or a whole domain that gets one packing, an item of the search.
+    """A host, or a domain with a rule, that gets one packing: an *item* of the search.
 
-    `options`: the packings to choose from. `path`: the child indexes that lead to it. `inside`: for a domain,
-    the items among which its pods are then divided."""
+    `options`: the packings to choose from. `path`: the child indexes (`ChosenDomain`) that lead to the item.
+    `inside`: for a domain, the items among which its pods are then divided."""
 
     options: tuple[PodCount, ...]
     path: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class _PackingTarget:
 
 
 PodsByHost = dict[tuple[int, ...], PodCount]
-"""The pods of each host, keyed by the child indexes that lead to it."""
+"""The pods of each host, keyed by the child indexes (`ChosenDomain`) that lead to it."""
 
 
 class HostAssignment:
@@ -89,7 +89,7 @@ class HostAssignment:
         return peaks
 
     def _items(self, chosen: ChosenDomain) -> list[_PackingTarget]:
-        """Returns the items of a domain that is to hold the whole goal: those of its chosen children."""
+        """Returns the items of all chosen children of a domain that is to hold the whole goal."""
         return [item for place, child in chosen.inside for item in self._items_of(child, (place,))]
 
     def _items_of(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_PackingTarget]:
@@ -135,7 +135,8 @@ class HostAssignment:
         """Divides the goal among the items by a depth-first search; None if that is not possible.
 
         `walk`: an iterator of choices for each item so far. `ahead`: for each index, the maximum weight that
-        the items from there on hold in each direction. `dead`: states without a solution.
+        the items from there on hold in each direction. `dead`: pairs (index of the next item, remaining pods)
+        without a solution.
         """
         counts = self._counts
         peaks = [self._peaks(item) for item in items]

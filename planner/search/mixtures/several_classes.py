@@ -36,15 +36,15 @@ from planner.search.packing.pooled_classes import Direction, PooledClasses, dire
 from planner.search.result import PodsByNode
 
 _FIRST = 150_000
-"""Sums of mixtures that a piece of work tries before it switches to pools: a twentieth of a plan's budget,
-enough to finish most mixtures."""
+"""Steps of the budget (two for each sum) that a search of mixtures may take before it switches to pools: a
+twentieth of a plan's budget, enough to finish most such searches."""
 
 
 _MAX_MIXTURES = 150
-"""Goals with more mixtures, without those that lack a class (3 + 70 pods: 210 mixtures), go to the pools at
-once. On 9,216 nodes, half used, 16 + 16 pods take 0.07 s in pools and 0.65 s in mixtures, 3 + 70 pods 0.1 and
-1.0 s. Up to this number mixtures are often faster (a launcher without GPUs and 143 workers: 0.03 s, in pools
-0.06), but not always (1 + 149 pods with GPUs: 1 s, in pools 0.2).
+"""Goals with more mixtures, counting only those with a pod of each class (3 + 70 pods: 210 mixtures), go to
+the pools at once. On 9,216 nodes, half used, 16 + 16 pods take 0.07 s in pools and 0.65 s in mixtures, 3 + 70
+pods 0.1 and 1.0 s. Up to this number mixtures are often faster (a launcher without GPUs and 143 workers: 0.03
+s, in pools 0.06), but not always (1 + 149 pods with GPUs: 1 s, in pools 0.2).
 """
 
 
@@ -196,8 +196,8 @@ class SeveralClassesPacking(DomainPacking):
         raise BudgetEnded
 
     def _scarcest(self, class_id: int, goal: PodCount, among: tuple[Direction, ...]) -> Direction | None:
-        """Returns the direction in which the domain has the least weight relative to the need; None if it has
-        too little in any direction.
+        """Returns the direction in which the domain can hold the least weight relative to that of the goal;
+        None if it can hold too little in any direction.
         """
         if among not in self._scales:
             self._scales[among] = PooledClasses(self.classes, among)
@@ -251,7 +251,7 @@ class SeveralClassesPacking(DomainPacking):
         goal, weights = pool.classes.goal(target), MixtureWeights(self._tight, self.counts)
         limit = self._limit(class_id, target, cost)
         offers = self._offers(children, limit, level, 0)
-        # Summed from the last child to the first: for each child, what the children after it can hold.
+        # Summed from the last child to the first: for each child, the weights of the children after it.
         _, *ahead = reversed(pool.sums_within(class_id, goal, cost, children[::-1]))
         stages: list[CostBySum] = [{self.counts.zero: 0}]
         for options, rest in zip(offers, ahead, strict=True):
@@ -265,8 +265,8 @@ class SeveralClassesPacking(DomainPacking):
     def _as_dealt(
         self, capacity: DomainCapacity, match: EligibilityMap, pods_by_host: PodsByHost
     ) -> PodsByNode:
-        """Returns the placement for pods that were assigned to the hosts of a capacity class, whose children
-        may be in another order: the next child of the same class takes the pods.
+        """Returns the placement in a domain of pods that were assigned to hosts by `CapacityClass.children`.
+        The domain may have these children in another order: its next child of the same class takes the pods.
         """
         if not capacity.children:
             return [(0, self.counts.each(pods_by_host[()]))]

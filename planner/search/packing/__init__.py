@@ -3,7 +3,10 @@
 Words of this package: a *count* is a number of pods of each class; an *option* of a domain is a count that it
 could hold, with its lowest cost; a *sum* is a total of options of several domains; a *stage* contains the
 sums over the first domains of a list, each with its lowest cost; the *goal* or *target* is the count to
-reach. A *ceiling* is a maximum cost. A *peak* is the maximum that domains of a level can hold.
+reach. A *ceiling* is a maximum cost; a *price* is the cost of using one more domain of a level. The *measure*
+of a count is its pods of each class and, for several classes, their total requests. A *peak* is the maximum
+measure that one domain, or a number of domains, of a level can hold. The *reach* of a domain is the maximum
+count that it can hold (an upper bound for several classes).
 
 - `domain_packing`: the lowest cost of the gang in a domain, and the placement of that cost
 - `domain_options`: the options of each domain, from the hosts up

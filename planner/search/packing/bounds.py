@@ -94,8 +94,8 @@ class CostLimit:
         )
 
     def copies(self, level: int, start: int) -> int:
-        """Returns how many domains of the level the ceiling allows inside a domain that itself costs
-        `start`."""
+        """Returns how many domains of the level the ceiling allows inside a domain, if the sums over them
+        begin with the cost `start`."""
         place = level - self.first
         price = self._prices[place]  # a level that exists only for rules costs nothing
         return max(0, self._bases[place] - start) // price if price else sys.maxsize
@@ -115,11 +115,11 @@ class _MaxCosts(dict[PodCount, int]):
 
 def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floor: int = 0) -> Iterator[int]:
     """Yields the ceilings to search with: the cost of the fewest domains of each level (`needed`), then
-    higher ones, at last one that no cost exceeds. The caller skips a ceiling that is not higher than one
-    before.
+    higher ones, at last one that no cost exceeds. The caller skips a ceiling that is not higher than an
+    earlier one.
 
-    `domains`: the maximum number of domains of a level. `floor`: a lower bound of the cost, 0 for none; the
-    first ceiling is then this bound and the price of one host.
+    `domains`: the maximum number of domains of a level. `floor`: a lower bound of the cost, 0 for none; with
+    a floor, the first ceiling is the floor plus the price of one host.
     """
     if floor:
         yield floor + prices[-1]

@@ -44,8 +44,8 @@ EMPTY = 0
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """The common properties of the domains of a class: the level, the classes of the children, and the cost
-    of the domain itself.
+    """The common properties of the domains of a class: the level, `children` (the ids of the classes of the
+    children that can hold a pod), `own_cost` (the cost of the domain without its children), and its caps.
 
     A domain with very many children has chunks as its children. A chunk itself costs nothing, and no rule
     limits what it holds.
@@ -99,8 +99,8 @@ class DomainClasses(Protocol):
         ...
 
     def uniform(self, class_id: int, /) -> bool:
-        """Reports whether, at each level inside the domain, all domains are in one class and no rule limits
-        their pods, and there is a single pod class.
+        """Reports whether there is a single pod class, no rule limits the pods of the domain or of a domain
+        inside it, and at each level inside it all domains are in one class.
         """
         ...
 
@@ -111,8 +111,8 @@ class DomainClasses(Protocol):
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """Returns the largest counts that the rules allow in a domain of the level whose children can hold
-        `counts`.
+        """Returns the largest counts that the rules and `caps` allow in a domain of the level whose children
+        can hold `counts`. `has_name`: whether the domain has the label of the level.
         """
         ...
 
@@ -185,8 +185,8 @@ class CapacityClasses:
         return self.peaks[class_id][0]
 
     def peak(self, class_id: int, level: int) -> Measure:
-        """Returns the maximum that one domain of the level holds, inside a domain of the class; () if no pod
-        fits.
+        """Returns the maximum of each measure that one domain of the level holds, inside a domain of the
+        class; () if no pod fits.
         """
         domain_class = self.domain_classes[class_id]
         return self.peaks[class_id][level - domain_class.level if domain_class else 0] if class_id else ()
@@ -221,8 +221,8 @@ class CapacityClasses:
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """See `DomainClasses`. If two pod classes have anti-affinity, there is a count with each of them
-        alone.
+        """See `DomainClasses`. If two pod classes have anti-affinity to each other, there is one count
+        without the first and one without the second.
         """
         if level == ROOT:
             return (counts,)
@@ -337,8 +337,9 @@ class CapacityClasses:
 
 
 MAX_LISTED = 64
-"""Maximum number of domains of a level whose sums are listed; further domains are assumed to hold as much as
-the last one. For a gang that needs more racks the bound is slightly weaker, but not wrong.
+"""Maximum number of domains of a level for which `Peaks` lists what they hold together; each further domain
+is assumed to add as much as the last one listed. For a gang that needs more racks the bound is slightly
+weaker, but not wrong.
 """
 
 
@@ -381,8 +382,8 @@ def _joined(peaks: Iterable[Peaks]) -> Peaks:
 
 
 def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """Returns the peaks of several domains together from the peaks of each. For example, in (4, 6) and (3, 5)
-    the domains add 4, 2, 3 and 2; the highest of these, added up, give 4, 7, 9, 11.
+    """Returns the peaks of a level over several parents, from the peaks inside each parent. For example, for
+    (4, 6) and (3, 5) the domains add 4, 2, 3 and 2 pods; the highest of these, added up, give 4, 7, 9, 11.
     """
     additions: list[int] = []
     for sums in column:
@@ -391,7 +392,8 @@ def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _highest(additions: list[int]) -> tuple[int, ...]:
-    """Returns the sums of the highest, the two highest, … additions, without zeros; at least one sum."""
+    """Returns the sums of the highest, the two highest, … additions. Additions of 0 are left out, but the
+    result has at least one sum (0)."""
     additions.sort(reverse=True)
     useful = additions.index(0) if not additions[-1] else len(additions)
     return tuple(accumulate(additions[: min(useful, MAX_LISTED) or 1]))

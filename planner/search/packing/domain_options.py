@@ -42,8 +42,8 @@ The sums of a large domain take megabytes; those that were dropped are computed 
 
 
 _MAX_WHOLE = 6
-"""Maximum number of pod classes for which each set of whole classes is a goal of its own: six classes make 64
-goals for each domain."""
+"""Maximum number of pod classes for which each set of complete classes is a goal of its own: six classes make
+64 goals for each domain."""
 
 
 AbleChild = tuple[int, DomainCapacity, EligibilityMap, int]
@@ -53,9 +53,9 @@ AbleChild = tuple[int, DomainCapacity, EligibilityMap, int]
 class DomainOptions(ABC):
     """The options of a gang's pod classes, by capacity class of a domain, and their sums within a limit.
 
-    `DomainPacking` inherits from this class. If it had it as a field, each would refer to the other, and
-    packings must have no cycles of references (webhook/server/garbage_collection.py). `beam`: how many sums
-    are kept at each step; 0 for all of them, which makes the search exact.
+    `DomainPacking` inherits from this class instead of having it as a field: the two objects would refer to
+    each other, and packings must have no reference cycles (webhook/server/garbage_collection.py). `beam`: how
+    many sums are kept at each step; 0 for all of them, which makes the search exact.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class DomainOptions(ABC):
         if domain_class.is_chunk:
             stage = self._in_chunk(class_id, limit).stages[-1]
             return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
-        # The limit of a level leaves out the prices of coarser domains (the cost of one more domain), so this
-        # domain's price is added to the options at the end. The sums start with the rest of its own cost.
+        # The limit of a level does not contain the prices of coarser domains, so the price of this domain is
+        # added to the options at the end. The sums start with the rest of the domain's own cost.
         price = (
             self.weights.domains[domain_class.level]
             if domain_class.level >= limit.first
@@ -160,8 +160,8 @@ class DomainOptions(ABC):
     def _all_sums(
         self, children: Sequence[int], class_id: int, limit: CostLimit, level: int, start: int
     ) -> CostBySum:
-        """Returns only the last stage of `_all_stages`, for callers that do not need to know which child
-        holds which pods.
+        """Returns the sums over all these children: the last stage of `_all_stages`, for callers that do not
+        need to know which child holds which pods. `start`: see `_offers`.
         """
         stage: CostBySum = {self.counts.zero: start}
         hosts = self.classes.domain_classes[children[0]] is None
@@ -185,8 +185,8 @@ class DomainOptions(ABC):
         return steps
 
     def _alike_together(self, offers: Iterable[list[Option]], goal: PodCount) -> list[list[Option]]:
-        """Returns the lists of options to add up. Domains with a single option of equal count, as most nodes
-        of a rack, get one list together: one of them, two of them, …, the cheapest first.
+        """Returns the lists of options to add up, one for each domain. Domains that have a single option with
+        the same count, like most nodes of a rack, share one list: one of them, two, …, the cheapest first.
 
         Adding this list takes 18 sums for 18 nodes, instead of one sum per node and number of pods.
         """
@@ -227,13 +227,15 @@ class DomainOptions(ABC):
         return frontier
 
     def _all_or_nothing(self, level: int) -> bool:
-        """Reports whether a domain of the level must have all pods of each class or none of them."""
+        """Reports whether there are two to `_MAX_WHOLE` pod classes, and a domain of the level must have all
+        pods of each class or none of them."""
         return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
             pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
         )
 
     def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
-        """Returns the options of a domain that has only whole pod classes; each set of them is a goal."""
+        """Returns the options of a domain that must have all pods of each class or none: the sets of complete
+        classes that fit, each searched as a goal."""
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "_options_of takes the options of a host from its class"
         costs: CostBySum = {}
@@ -278,15 +280,16 @@ class DomainOptions(ABC):
     def _offers(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int
     ) -> list[list[Option]]:
-        """Returns the options of these children of a domain that costs `start` itself, without superfluous
-        ones (`cheapest`).
+        """Returns the options of these children of a domain, without superfluous ones (`cheapest`). `start`:
+        the cost of the domain itself that the sums over its children begin with.
         """
         return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
 
     def _steps(
         self, children: Sequence[int], offers: Sequence[list[Option]], limit: CostLimit
     ) -> list[list[Option]]:
-        """Returns the options of each of these domains that have to be added to the sums before it.
+        """Returns, for each of these domains, the options that have to be added to the sums over the domains
+        before it.
 
         If several equal domains are uniform inside, as pristine racks are, all but one of them may be full or
         empty: two partly used ones can be changed into a full one and a smaller one at no higher cost. So the

@@ -54,19 +54,19 @@ from planner.search.packing.work_pieces import WorkPieces
 from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
-"""The bounds that worked last for a number of pods: separate for each level, or those of `joint_bounds`.
+"""Which bounds finished the last search for a goal: `separate` for each level, or `joint` (`joint_bounds`).
 
 Separate bounds rarely change when a pod comes or goes, so the next plan can reuse most results. Joint bounds
-finish searches that separate bounds do not, but change often. A search therefore tries separate bounds first,
-with few sums, then joint bounds. If another plan has the same number of pods, it tries separate bounds once
-more, with many sums. The choice affects only the time: if one kind does not finish a search, the other is
-tried. If joint bounds prove that more domains are needed, separate bounds cannot succeed and are skipped.
+finish searches that separate bounds do not, but change often. The first search for a goal (`unknown`) tries
+separate bounds with few sums (none, if joint bounds prove that more domains are needed), then joint bounds.
+After that (`joint once`), the next search tries separate bounds once more, with many sums. The choice affects
+only the time: if one kind does not finish a search, the other is tried.
 """
 
 
 _SEPARATE_BOUNDS: dict[_BoundsOfGoal, int] = {"unknown": 8_000, "separate": 600_000, "joint once": 600_000}
 """Maximum number of sums with separate bounds. With 2,000 to 8,000 the first plan of 1,024 whole nodes on
-9,216 took the same time."""
+9,216 took the same time, so the number matters little."""
 
 
 _JOINT_BOUNDS = 2 * BUDGET
@@ -82,9 +82,9 @@ later plans few. With joint bounds each of the later plans took 67 ms instead of
 
 
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
-"""The budget, in sums, for counting how many pods of several classes fit in a domain, for a message; then the
-beam of a search with twice the budget, which may count too few. It is a thirtieth of a plan's budget, because
-a refusal names one such domain for each level."""
+"""To say in a refusal how many pods of several classes fit in a domain, a search may take this many steps, a
+thirtieth of a plan's budget, because a refusal names one such domain for each level. If they are not enough,
+a search with this beam and twice the steps follows, which may count too few pods."""
 
 
 class DomainPacking(DomainOptions):
@@ -135,8 +135,8 @@ class DomainPacking(DomainOptions):
         return self.classes.reach[self.classes.of(capacity, match)]
 
     def bound(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> Measure:
-        """Returns the maximum measure that one domain of the level, inside this domain, holds; () if no pod
-        fits.
+        """Returns the maximum of each measure that one domain of the level, inside this domain, holds; () if
+        no pod fits.
         """
         return self.classes.peak(self.classes.of(capacity, match), level)
 
@@ -168,7 +168,7 @@ class DomainPacking(DomainOptions):
         return self._cost_of(class_id, self.counts.full, ceiling)
 
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
-        # If `cost` is None, no cost is within `tried_ceiling`: None is any ceiling, -1 is not searched yet.
+        # If `cost` is None, none is within `tried_ceiling` (None: no ceiling was set; -1: not searched yet).
         cost, tried_ceiling = self._best.get((class_id, goal), (None, -1))
         if cost is None and tried_ceiling is not None and (ceiling is None or ceiling > tried_ceiling):
             with self._work.piece("cost", class_id, goal):
@@ -268,7 +268,7 @@ class DomainPacking(DomainOptions):
         return self._min_cost_within(class_id, goal, ceiling)
 
     def _joint_bounds(self, class_id: int) -> Bounds:
-        """Returns the joint bounds; those of the last domain are cached, because a plan needs them twice."""
+        """Returns the joint bounds of a class; only the last class is cached, as a plan needs it twice."""
         bounds = self._joint_bounds_of.get(class_id)
         if bounds is None:
             assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"

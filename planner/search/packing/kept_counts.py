@@ -21,8 +21,8 @@ from planner.search.packing.pod_counts import CountAlgebra, PodCount
 def projections(
     pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """Returns by level the function from the count that a domain's nodes could hold, and whether the domain
-    has a name, to the count that it keeps; None if it keeps all.
+    """Returns for each level a function, or None if domains of the level keep all pods. Its arguments are the
+    count that a domain's nodes could hold and whether the domain has a name; it returns the kept count.
 
     A pod class that is required in one domain of the level is kept completely or not at all; slices are kept
     completely; of pods with anti-affinity over the level one is kept. A domain without the level's label
@@ -35,8 +35,8 @@ Split = Callable[[PodCount], tuple[PodCount, ...]]
 
 
 def splits(pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int) -> list[Split | None]:
-    """Returns by level the function from a count to the counts that a named domain may keep because of
-    anti-affinity between pod classes: of each two such classes one. None if there are no such classes.
+    """Returns for each level the function from a count to the counts that a named domain may keep because of
+    anti-affinity between pod classes: one of each two such classes. None if there are no such classes.
     """
     return [_split(pod_classes, counts, level) for level in range(levels)]
 
@@ -67,9 +67,9 @@ def _split(pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int) ->
 def unions(
     pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """Returns by level the function from a count, and whether the domain has a name, to the count that the
-    domain keeps if several pod classes must be together, in it or in a finer domain: all pods of these
-    classes or none. None if there are no such classes.
+    """Returns for each level a function with the arguments of `projections` for pod classes that must be
+    together, in the domain or in a finer one: it keeps all pods of these classes or none. None if there are
+    no such classes.
     """
     return [_union(pod_classes, counts, level) for level in range(levels)]
 
@@ -92,7 +92,7 @@ def _union(
 
     def united(value: PodCount, has_name: bool) -> PodCount:
         each = list(counts.each(value))
-        for _ in unions:  # if one union loses its pods, another with the same class loses them too
+        for _ in unions:  # repeated, because classes set to 0 for one union may make another one incomplete
             for at_this_level, indices in unions:
                 if (at_this_level and not has_name) or any(
                     each[index] < pod_classes[index].count for index in indices

@@ -11,8 +11,8 @@ class.
 
 Counts are capped at the wanted number of pods, so that sums stay small, and a sum has all wanted pods exactly
 if it equals `full`. The *measure* of a count is the number of pods of each class and, for several classes,
-the total request of each resource. The maximum of each measure in one domain gives a lower bound of the
-number of domains.
+the total request of each resource that more than one class requests. The maximum measure of one domain gives
+a lower bound of the number of domains.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ CostBySum = dict[PodCount, int]
 
 
 Measure = tuple[int, ...]
+"""The measure of a count (see the module); in pooled classes, its weight in each direction."""
 
 
 _MAX_COMPARED = 400
@@ -88,7 +89,7 @@ class CountAlgebra(Protocol):
         ...
 
     def measure(self, counts: PodCount) -> Measure:
-        """Returns the measure: the number of pods of each class, and their total requests."""
+        """Returns the measure of the count (see the module)."""
         ...
 
     def sums(
@@ -211,7 +212,7 @@ class MultiClassCounts:
 
     def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
         spare = self._spare
-        # The spare bits of the fields in which `other` has no fewer pods.
+        # The spare bits of the fields in which `other` has at least as many pods as `counts`.
         smaller = ((other | spare) - counts) & spare
         if smaller == spare:
             return counts

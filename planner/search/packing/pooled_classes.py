@@ -180,12 +180,13 @@ class PooledClasses:
 
 
 class NestedCounts(MultiClassCounts):
-    """Counts in several directions, some of which include others.
+    """Counts in several directions, some of which include others: a pod of four GPUs weighs 1 in the
+    direction of such pods, and 4 in the outer direction of all GPUs.
 
-    A pod of four GPUs weighs four in the direction of all GPUs. A sum with enough pods of four therefore has
-    their GPUs too, and more GPUs than the other pods need are useless and are cut off. A direction that
-    includes several others is cut to the largest of the resulting values, so that sums which were cut
-    differently stay comparable.
+    A sum's weight in the outer direction is cut to what its pods of four weigh there, plus what the goal
+    needs for other pods. More GPUs are useless: each pod of four that is still missing brings its own. If a
+    direction includes several others, the largest of the resulting values is used, so that sums which were
+    cut differently stay comparable.
     """
 
     def __init__(self, wanted: Measure, along: Sequence[Direction]) -> None:
@@ -235,8 +236,8 @@ class NestedCounts(MultiClassCounts):
 
 
 def _times(outer: Direction, inner: Direction) -> int:
-    """Returns the largest number with which the weights of the inner direction, multiplied, exceed no weight
-    of the outer one: whatever the pods, they weigh at least so many times as much in the outer direction.
+    """Returns the largest integer factor such that no inner weight, times the factor, exceeds the outer
+    weight of the same pod class: any pods weigh at least this many times as much in the outer direction.
     """
     return min(
         outer_weight // inner_weight

@@ -1,6 +1,6 @@
 """The budget of one packing, divided into pieces of work and trials.
 
-    piece (cost, class 7)    uses up its 3,000,000 sums: when it is requested again, it ends at once
+    piece (cost, class 7)    uses up its 3,000,000 steps: when it is requested again, it ends at once
     piece (cost, class 8)    has another 3,000,000
     trial of 60              of a shared budget of 100: it uses 40, so 60 are left afterwards
 
@@ -27,7 +27,7 @@ class WorkPieces:
 
     @contextmanager
     def piece(self, *work: object) -> Iterator[None]:
-        """Runs a piece of work, with a budget of its own if the packing shares none.
+        """Runs a piece of work: with a budget of its own, unless the packing shares a budget or a trial runs.
 
         Raises `BudgetEnded` at once for a piece that used up its budget before: it would spend the same again
         without a result. `work`: identifies the piece.
