@@ -1,4 +1,4 @@
-"""Requests beyond topology constraints: each runs the search for several variants of a problem.
+"""Requests beyond topology constraints. Each extension runs the search for several variants of a problem.
 
 - `place`: chooses the extensions for a gang; gangs that need none go to the search directly
 - `equal_parts`: the same number of pods in each domain; `elastic`: as many pods as fit

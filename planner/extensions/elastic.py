@@ -31,7 +31,7 @@ def extra_pods(group: PodGroup) -> int:
 def _counts(group: PodGroup, extra: int) -> dict[str, int]:
     """Returns the pod count of each PodSet if the gang has up to `extra` pods above its minimum.
 
-    The elastic PodSets get the extra pods in order, rounded down to whole slices.
+    The elastic PodSets get the extra pods in order, each a number of complete slices.
     """
     counts: dict[str, int] = {}
     for pod_set in group.pod_sets:

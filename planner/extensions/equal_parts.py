@@ -22,7 +22,7 @@ from planner.search.outcome import Outcome, Place, assignments_of
 def in_equal_parts(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
     """Returns a placement with equal parts of the largest PodSet, in as few domains as possible.
 
-    If no equal parts fit, returns the placement without them, with a warning. `place` is the search.
+    If no equal parts fit, returns the placement without equal parts, with a warning. `place`: the search.
     """
     plain = place(problem, budget)
     if plain.best is None:
@@ -46,6 +46,7 @@ def in_equal_parts(problem: PlacementProblem, place: Place, budget: WorkBudget |
 
 
 def _parts(outcome: Outcome, pod_set: str) -> dict[Domain, int]:
+    """Returns the result of `shares` for a placement."""
     assert outcome.best is not None, "only a placement has parts"
     assignments = assignments_of(outcome.problem, outcome.best)
     return shares(outcome.problem.snapshot, outcome.best.tree.topology, assignments, pod_set)
@@ -65,7 +66,7 @@ def shares(
 
 
 def _sliced(problem: PlacementProblem, name: str, level: str, size: int) -> PlacementProblem:
-    """Returns the problem with the named PodSet in slices of `size` pods within a level."""
+    """Returns the problem with the named PodSet in slices of `size` pods, each in one domain of the level."""
     sets = tuple(
         replace(pod_set, constraint=replace(pod_set.constraint, slice_level=level, slice_size=size))
         if pod_set.name == name

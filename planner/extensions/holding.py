@@ -3,7 +3,7 @@
 Racks of four nodes with 8 GPUs each; a letter is a node that the gang of that name uses:
 
     r1: A A A .    A requires a rack: r1 is the finest domain that contains A, so A holds it
-    r2: B B B .    B requires no level and takes 24 of the 32 GPUs of r2, at least half: B holds it
+    r2: B B B .    B requires no level and takes 24 of the 32 GPUs of r2, at least half: B holds r2
     r3: C . . .    C requires no level and takes 8 of 32 GPUs: C holds what it uses
     r4: D D n .    D requires a rack, but n belongs to another gang: D holds what it uses
 

@@ -5,7 +5,8 @@
 - `usage`: utilization and fragmentation of leaves; `history`: how past gangs ended, by leaf
 
 A *leaf* is a switch with the nodes connected to it: a domain of the topology's leaf level. *Spines* are the
-switches that connect leaves. `planner.cluster.switch_graph` has both, as a *fabric* (`LeafSpine`).
+switches that connect leaves. `planner.cluster.switch_graph` has both, as a *fabric* (`LeafSpine`). The *room*
+of a leaf is the nodes that the gang may use there, and the pods that fit on them.
 
 Begin with `rules`.
 """

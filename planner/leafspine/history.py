@@ -1,7 +1,8 @@
 """How past gangs ended, by leaf: nod-ai's historicalPerformance, an exponential moving average.
 
-A leaf has 1 if every gang in it succeeded, 0 if none did, and 1 without history. So without any history all
-leaves are equal, and the weight of historicalPerformance has no effect.
+The average of a leaf is 1 without history and if every gang in it succeeded; each gang that did not succeed
+moves it toward 0. So without any history all leaves are equal, and the weight of historicalPerformance has no
+effect.
 """
 
 from __future__ import annotations

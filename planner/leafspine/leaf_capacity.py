@@ -4,7 +4,8 @@ on which the most pods fit; and how many pods fit on them. Pure.
     leaf of nodes a, b with 8 GPUs each, maxGPUsPerLeaf 12, pods of 4 GPUs: nodes a and b, 3 pods, 16 GPUs
 
 The limit of GPUs (`maxGPUsPerLeaf`) excludes no node, since the gang may use a node in part. `Room.gpus` is
-the number of GPUs that the gang could use without this limit; if it is above, the search checks the limit.
+an upper bound of the GPUs that the gang could use without this limit; if it exceeds the limit, the search
+checks the limit.
 
 Leaves with equal capacity and equal eligibility of the pods are computed once.
 """
@@ -54,8 +55,8 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class _LeafRoom:
-    """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, GPUs that the
-    gang could use, whether other nodes are left out, free GPUs.
+    """Values that equal leaves share. `places`: the indexes of the usable nodes among the nodes of the leaf.
+    `pods`, `gpus`, `left_out`: see `Room`. `free`: the number of free GPUs.
     """
 
     places: tuple[int, ...]
@@ -180,7 +181,7 @@ def _hosts(content: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
 
 
 def _hosts_at(hosts: list[_Host], places: tuple[int, ...]) -> list[_Host]:
-    """Returns the hosts at these indexes, all for ()."""
+    """Returns the hosts at these indexes; all hosts if `places` is ()."""
     return [hosts[place] for place in places] if places else hosts
 
 

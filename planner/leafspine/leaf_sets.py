@@ -1,6 +1,6 @@
 """The sets of leaves on which a gang may be placed by the leaf-spine rules, the best first. Pure.
 
-two leaves for a gang, l1 to l4 at one switch: l1 l2, l1 l3, ...; then sets of three leaves, up to eight
+    leaves l1 to l4 at one switch, two leaves by the rules: l1 l2, l1 l3, l1 l4; then sets of three, all four
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.model.resolved import ResolvedPodGroup
 from planner.model.settings import SchedulerSettings
 
 _MAX_SETS = 4096
-"""Maximum number of sets of leaves that are looked at for one gang: to list those of one size takes 30 ms for
+"""Maximum number of sets of leaves that are listed for one gang: to list those of one size takes 30 ms for
 1,000 leaves.
 """
 
@@ -31,15 +31,15 @@ class LeafSets:
 
     def from_size(self, rule: int) -> Iterator[tuple[Room, ...]]:
         """Yields sets of `rule` leaves (the number by the rules), then larger sets, with at most four times
-        as many leaves. Leaves out the sets with too few GPUs.
+        as many leaves. Sets with too few GPUs are left out.
         """
         sizes = range(rule, min(len(self._rooms), 4 * rule) + 1)
         every_set = chain.from_iterable(map(self._sets, sizes))
         return filter(self._may_suffice, islice(every_set, _MAX_SETS))
 
     def _may_suffice(self, rooms: Sequence[Room]) -> bool:
-        """Reports whether these leaves have as many GPUs as the gang needs, within the limit: to find that
-        out by a search takes a second for several kinds of pods.
+        """Reports whether the gang could use as many GPUs of these leaves, within the limit, as it needs. A
+        search would take a second to find that out for several kinds of pods.
         """
         needed = sum(pod_set.count * pod_set.shape.gpus for pod_set in self._gang.pod_sets)
         return sum(min(room.gpus, self._settings.gpus_per_leaf) for room in rooms) >= needed
@@ -86,8 +86,9 @@ class LeafSets:
         return max(pod_set.count for pod_set in self._gang.pod_sets)
 
     def _order(self, rooms: tuple[Room, ...]) -> tuple[object, ...]:
-        """Returns the sort key of a set of leaves. `outside`: leaves outside the preferred domain; `hops`:
-        the mean number of hops; `score`: the highest first; the last key is always the path.
+        """Returns the sort key of a set of leaves. `outside`: the number of leaves outside the preferred
+        domain; `hops`: the mean number of hops between leaves; `score`: `_score`, the highest first; the last
+        key is always the paths.
 
         - strategy consolidated: outside, hops, used share (the highest first)
         - any other strategy (balanced): outside, score, hops

@@ -188,7 +188,7 @@ def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> Placement
 
 class _Fabric:
     """Places one gang on one fabric. `_rooms`: the leaves with the nodes that the gang may use. `_limit`: the
-    maximum number of GPUs in a leaf; None if the gang could use no more than that on these nodes.
+    maximum number of GPUs in a leaf; None if the gang could not exceed it in any leaf.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class _Fabric:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the limit of nodes leaves out nodes that the gang could use."""
+        """Whether the limit of nodes per leaf excludes nodes that the gang could use."""
         return any(room.left_out for room in self._rooms)
 
     @property
@@ -284,8 +284,9 @@ class _Fabric:
         """Returns a placement with at most one pod of each PodSet on a node, over as many leaves as possible;
         None if there is none.
 
-        Takes one node of each leaf in turn; preferred leaves come first, then emptier ones. As many nodes as
-        the gang has pods are tried first, because they are on the most leaves; then all nodes are tried.
+        Lists the nodes by turns, one of each leaf in each turn; preferred leaves come first, then emptier
+        ones. The first nodes of this list, as many as the gang has pods, are on the most leaves and are tried
+        first; then all nodes are tried.
         """
         rooms = sorted(self._rooms, key=lambda room: (not room.preferred, room.used, room.leaf.path))
         rows = [room.nodes[: room.pods] for room in rooms]  # no more nodes than pods within the limit

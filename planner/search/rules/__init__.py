@@ -4,7 +4,8 @@ Words of this package: a *rule* is a required pod affinity, anti-affinity or spr
 label. A label is *recurring* if one of its values occurs under several parents in the tree. A *variant* is
 the request with additional node exclusions or caps. The *minimum* of a spread constraint is the final number
 of pods in the emptiest domain. *Keepers* are the pod classes that must satisfy a rule, *counted* those whose
-pods count in it.
+pods count in it. The *plain* tree has only the levels of the topology, the *refined* tree also the labels of
+the rules. The *existing* pods of a spread constraint are those that it counts before the gang is placed.
 
 - `placement_under_rules`: the best placement that satisfies every rule, and how many pods would fit
 - `anti_affinity_over_labels`: affinity and anti-affinity, by branch and bound over level searches

@@ -7,12 +7,12 @@ one rack satisfies it. If b1 is in use, the search may return a1 and a2, which b
 placement that satisfies the rule has no pod of row a in r1, or none in r2. Each of these two conditions gives
 a variant of the request. Both are searched, and the one with the cheaper placement is followed first.
 
-The tree is refined by the labels of the rules (`label_levels`), so a search satisfies every rule inside a
-domain of the parent level. Only a rule over a recurring label (with a value under several parents) can be
-broken across parents. If the best placement breaks a rule, every placement that satisfies the rule is covered
-by one of a few variants of the request, which exclude nodes or cap domains. The variants are followed in
-order of cost. Exclusions and caps never make a placement cheaper, so the first placement that breaks no rule
-is the best.
+The tree is refined by the labels of the rules (`label_levels`), so a search satisfies every rule inside each
+domain directly above the label's level. Only a rule over a recurring label (with a value under several such
+parents) can be broken, by pods under different parents. If the best placement breaks a rule, every placement
+that satisfies the rule is covered by one of a few variants of the request, which exclude nodes or cap
+domains. The variants are followed in order of cost. Exclusions and caps never make a placement cheaper, so
+the first placement that breaks no rule is the best.
 
 Before branching, all broken rules are repaired at once, starting from the best placement (`_repaired`). If
 the effort is used up, the repaired placement is returned, and the answer says that it was not proved best.
@@ -42,9 +42,9 @@ MAX_REPAIRS = 32
 
 
 class _PlacedVariant(NamedTuple):
-    """The best placement of a variant.
+    """The best placement of a variant, and the attempts of its search at each level.
 
-    `order`: the position in the heap: the finest domain first, then the lowest cost, the most repairs, the
+    `order`: the sort key in the heap: the finest domain first, then the lowest cost, the most repairs, the
     first found. No two orders are equal, so the heap never compares the other fields.
     """
 
@@ -67,7 +67,8 @@ def max_pods_of(level_search: TreeSearch, pod_class: PodClass) -> int:
 
 
 class LabelRuleSearch:
-    """Searches for the cheapest placement that satisfies the rules over labels and the `limits`."""
+    """Searches for the cheapest placement that satisfies the rules over labels and the `limits`, the caps of
+    spread constraints."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class LabelRuleSearch:
         repaired = self._repaired(first)
         while waiting and not self._effort.is_used_up:
             candidate = heapq.heappop(waiting)
-            # The candidate is the cheapest that is left, so nothing better than the repaired one can follow.
+            # The candidate is the cheapest that is left: a repaired placement as good as it is the best one.
             if repaired is not None and repaired.order[:2] <= candidate.order[:2]:
                 return self._in_plain_tree(repaired)
             repairs = self._repairs(candidate)
@@ -233,7 +234,7 @@ class LabelRuleSearch:
         return None
 
     def _repairs(self, candidate: _PlacedVariant) -> list[Variant] | None:
-        """Returns variants that avoid the first break of a rule by the candidate; None if there is none."""
+        """Returns variants that avoid the first break of a rule by the candidate; None if it breaks none."""
         repairs = self._rules.repairs(candidate.placement, candidate.variant)
         if repairs is None:
             return None
@@ -243,6 +244,9 @@ class LabelRuleSearch:
     def _searched(
         self, variants: Sequence[Variant], depth: int, *, first: bool = False
     ) -> list[_PlacedVariant]:
+        """Returns the best placement of each variant that has one. `depth`: the number of repairs in the
+        variants. `first`: whether the search may continue with a beam (see `SearchEffort.budget`).
+        """
         candidates: list[_PlacedVariant] = []
         host = self._space.tree.topology.host_index
         outer = self._level_search
@@ -269,7 +273,7 @@ def _keys(pod_class: PodClass) -> set[str]:
 
 
 def _plain(attempt: LevelAttempt) -> LevelAttempt:
-    """Returns the attempt; one at the level that was inserted above all others becomes an attempt anywhere in
-    the cluster, because that level is not part of the topology.
+    """Returns the attempt unchanged, or without level and domain if it is at the level that was inserted
+    above all others, because that level is not part of the topology.
     """
     return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt

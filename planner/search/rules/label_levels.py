@@ -132,9 +132,9 @@ class _Step:
 
 
 REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], RefinedTree] = CacheSection("refined trees")
-"""Keyed by the tree's lasting identity and the labels. An entry is stale if the tree has another root,
-because a node was added, removed or relabelled. It is then computed again under the same key, so that old
-trees do not accumulate.
+"""Keyed by `TopologyTree.lasting` and the labels. An entry is stale if the tree has another root, because a
+node was added, removed or relabelled. It is then computed again under the same key, so that old trees do not
+accumulate.
 """
 
 
@@ -144,7 +144,7 @@ def refined(
     """Returns the tree of the search space with the domains of the labels `keys` as additional levels, cached
     until a node changes.
 
-    `drawn`: by label, the values by node, for labels that the nodes do not have; not cached.
+    `drawn`: for labels that no node has, by label, the value of each node; the result is then not cached.
     """
     sorted_keys = tuple(sorted(set(keys)))
     if drawn:
@@ -198,8 +198,8 @@ def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str])
 
 
 def _grown(root: Subtree, level: int, marks: dict[Subtree, str]) -> tuple[Subtree, dict[str, set[Subtree]]]:
-    """Returns the tree with the domains of the marked values inserted as this level, and the parents under
-    which each value occurs.
+    """Returns the tree with the domains of the values in `marks` inserted as this level, and, by value, the
+    parents under which it occurs.
     """
     parents: dict[str, set[Subtree]] = {}
 
@@ -263,10 +263,11 @@ class _Parts:
         self._capacities: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
     def of(self, branch: Subtree, capacity: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
-        """Returns by label value the part of a domain that has this value, with the capacity of the part.
+        """Returns by label value the part of a domain whose nodes have this value, with the capacity of the
+        part.
 
-        Costs depend on properties of a capacity that the part copies from the whole domain, for example
-        whether the domain is in use. So using a part costs as much as using the whole domain.
+        Costs depend on properties of a capacity that are copied from the complete domain to each part, for
+        example whether the domain is in use. So using a part costs as much as using the complete domain.
         """
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")

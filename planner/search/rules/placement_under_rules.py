@@ -5,9 +5,9 @@
     split the pods: two for each row, and one more -> 3 2 2, which can be bound pod by pod
 
 For each possible minimum (number of pods in the emptiest domain), the best placement under caps is searched.
-If it leaves a domain below the minimum, the pods are split into two groups. The cheapest of all these
-placements is returned. If the effort ends without a placement, `spread_of_one_class` decides requests with
-one pod class and one constraint.
+If it leaves a domain below the minimum, each pod class is split into pieces: pods that fill up domains to the
+minimum, and the others. The cheapest of all these placements is returned. If the effort ends without a
+placement, `spread_of_one_class` decides requests with one pod class and one constraint.
 """
 
 from __future__ import annotations
@@ -115,9 +115,10 @@ class _RuleSearch:
         return best
 
     def _spread_in_one_class(self) -> Placement | None:
-        """Returns a valid placement by `spread_of_one_class`, after the search ended without one, or None.
+        """Returns the best valid placement that `spread_of_one_class` finds, or None.
 
-        If this proves that there is no placement, the search counts as complete.
+        Called if the search ended incomplete and without a placement. If it is then proved that there is no
+        placement, the search counts as complete.
         """
         outcome = spread_one_class(self._level_search, self._pod_classes, self._rules, self._required)
         if outcome.decided:
@@ -180,7 +181,7 @@ class _RuleSearch:
 
 
 def _order(level_search: TreeSearch, placement: Placement) -> tuple[int, int]:
-    """Returns the sort key of a placement: the finest domain first, then the lowest cost."""
+    """Returns the sort key of a placement, the best first: in the finest domain, then at the lowest cost."""
     return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
 
 
@@ -199,8 +200,8 @@ def _bindable(
             pods_by_value[value] = tuple(map(int.__add__, pods_by_value.get(value, (0,) * len(each)), each))
     if not all(rule.holds(pods_by_value) for rule, pods_by_value in zip(rules, counts, strict=True)):
         return None
-    # With one constraint on exactly the pods that it counts, and no such pods before, any final counts within
-    # the skew can be reached (`binding_order`).
+    # With one constraint on exactly the pods that it counts, and no such pods in the cluster yet, any final
+    # counts within the skew can be reached (`binding_order`).
     is_one_rule = len(rules) == 1 and rules[0].keepers == rules[0].counted
     needs_no_order = is_one_rule and not any(rules[0].existing.values())
     if not needs_no_order and not BindingOrderCheck(rules, seats, None).can_all_be_bound():

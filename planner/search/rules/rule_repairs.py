@@ -33,7 +33,7 @@ a search.
 
 
 CAUSE = "pod anti-affinity"
-"""The cause of exclusions because of rules over labels, in the words of a refusal."""
+"""The cause that refusals name for nodes that are excluded because of rules over labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,11 @@ class LabelRules:
     def capped_as_placed(
         self, placement: Placement, pod_classes: PodClasses, caps: Sequence[DomainCap]
     ) -> Variant:
-        """Returns these pod classes with `caps` and additional caps on every domain of a broken rule.
+        """Returns these pod classes with `caps`, and with additional caps on all domains of each label value
+        that has too many pods.
 
-        A domain is capped to the number of pods that the placement has there, as far as the maximum of its
-        label value allows.
+        A used domain is capped to the pods that the placement has there, as far as the maximum of the label
+        value is not used up by the domains before it; unused domains are capped to 0.
         """
         caps = list(caps)
         for rule in self._across(pod_classes):
@@ -104,7 +105,7 @@ class LabelRules:
                     yield DomainCap(self._levels[key], (index,), (index,), {}, 1)
 
     def repairs(self, placement: Placement, variant: Variant) -> Repairs | None:
-        """Returns variants that avoid the first break of a rule in the placement; None if there is none."""
+        """Returns variants that avoid the first break of a rule in the placement; None if it breaks none."""
         for rule in self._across(variant.pod_classes):
             for value, pods_by_domain in self._by_domain(placement, rule.level).items():
                 max_pods = rule.by_value(value)
@@ -147,8 +148,8 @@ class LabelRules:
         the domains gets a share of `max_pods`, in proportion to its pods in the placement:
 
         - at most this share in that domain
-        - at most `max_pods` - share - 1 in each other domain, for placements with more than the share in the
-          first
+        - at most `max_pods` - share - 1 in each other domain, for placements with more than the share in that
+          domain
         - if some counted classes are not keepers: no keepers in any domain of the value
         """
         names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())

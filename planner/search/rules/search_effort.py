@@ -1,8 +1,8 @@
-"""Limits the work that several level searches for one gang may do together: the effort. Its unit is one sum
-of a packing, as for a `WorkBudget`.
+"""Limits the work that several level searches for one gang may do together: the effort. Its unit is one step
+of a `WorkBudget`.
 
-Example: in a tree of 504 nodes a search costs 2,000 + 6 * 504 = 5,024 in addition to its sums, so the effort
-of 3,000,000 allows about 600 searches.
+Example: in a tree of 504 nodes a search costs 2,000 + 6 * 504 = 5,024 in addition to its steps, so the effort
+of 3,000,000 allows at most about 600 searches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _EFFORT = BUDGET
 
 
 _SEARCH, _NODE = 2000, 6
-"""The fixed cost of a search, and its cost per node of the tree. Without them, many searches with few sums
+"""The fixed cost of a search, and its cost per node of the tree. Without them, many searches with few steps
 each would take very long.
 """
 
@@ -49,5 +49,5 @@ class SearchEffort:
         budget after the search; `ended`: whether the search used up its budget, which then counts in full.
         """
         self._left -= self._cost + (before if ended else before - after.left)
-        if self._outer.hard:  # the search used `outer` itself, which already lacks its sums
+        if self._outer.hard:  # the search used `outer` itself, so its steps are already subtracted
             self._outer.left -= self._cost

@@ -31,8 +31,8 @@ from planner.search.space import SearchSpace
 
 @dataclass(frozen=True, slots=True)
 class SpreadOutcome:
-    """`placements`: placements that satisfy the constraint, at most one for each minimum. `decided`: whether
-    it is proved that there is no placement.
+    """The result of `spread_one_class`. `placements`: placements that satisfy the constraint, at most one for
+    each minimum. `decided`: whether it is proved that there is no placement.
     """
 
     placements: tuple[Placement, ...]

@@ -10,7 +10,7 @@ The minimum of a placement is the number of pods that the emptiest domain has in
 minimum, `fewest`, all domains are capped at `fewest` plus the skew. The best placement within these caps
 often leaves no domain below `fewest`, and is then valid. If it does leave one below, the pods are split into
 two groups. The first has as many pods as the domains lack to reach `fewest`, and each domain is capped at the
-number that it lacks; the second group has the remaining pods.
+number of these pods that it lacks; the second group has the remaining pods.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LabelCap:
 
     A domain (for the hostname label: a node) with a pod of the classes `keepers` has at most `values[value]`
     pods of the classes `counted`, or `default_cap` if its label value is not listed; None means no maximum.
-    `drawn`: the label value by node, if the nodes do not have the label `key`; None if they do.
+    `drawn`: if no node has the label `key`, the value that each node counts as having, by node; else None.
     """
 
     key: str
@@ -57,9 +57,9 @@ class SpreadRule:
     """A spread constraint with the indexes of the pod classes that must satisfy it (`keepers`) and of those
     whose pods it counts (`counted`).
 
-    `existing`: by label value, the matching pods before the placement; `nodes`: the same by node, without
-    zeros. `values`: the label values of the nodes to which the constraint applies. `number`: the index of the
-    rule.
+    `existing`: by label value, the number of matching pods before the placement; `nodes`: the same by node,
+    without zeros. `values`: by node, the label value, for nodes to which the constraint applies. `number`:
+    the index of the rule.
     """
 
     spread: SpreadConstraint
@@ -71,18 +71,18 @@ class SpreadRule:
     number: int
 
     def fewest_numbers(self, count: int) -> Iterator[int]:
-        """Yields the possible minimums if `count` counted pods are placed."""
+        """Yields the possible minimums, ascending, if `count` counted pods are placed."""
         lowest, highest = min(self.existing.values(), default=0), max(self.existing.values(), default=0)
         if len(self.existing) < self.spread.min_domains:
             yield 0
             return
         if self.spread.min_domains > 1 and lowest:
-            yield 0  # the minimum for kube-scheduler if the plan pins the pods to fewer domains than that
+            yield 0  # kube-scheduler's minimum if the plan pins pods to fewer than `min_domains` domains
         for fewest in range(lowest, lowest + count + 1):
             if sum(self.lacking(fewest).values()) > count:
                 return  # the pods cannot raise all domains to this minimum
             room = sum(max(0, fewest + self.spread.skew - n) for n in self.existing.values())
-            # `room` is no limit for counted pods that are not keepers: they may be in domains without these.
+            # `room` does not limit counted pods that are not keepers: domains without keepers have no maximum.
             if room >= count or set(self.keepers) != set(self.counted):
                 yield fewest
             if fewest + self.spread.skew - highest >= count:
@@ -93,16 +93,17 @@ class SpreadRule:
         return {value: max(0, fewest - n) for value, n in self.existing.items()}
 
     def limited(self, fewest: int) -> LabelCap:
-        """Returns the maximum number of new pods in each domain if the minimum is `fewest`."""
+        """Returns the cap on new pods in each domain if the minimum is `fewest`."""
         values = {value: fewest + self.spread.skew - n for value, n in self.existing.items()}
         return replace(self.without_maximums, values=values)
 
     @property
     def without_maximums(self) -> LabelCap:
-        """The cap without maximums.
+        """A cap over the domains and pod classes of this rule whose maximums are not set yet.
 
         Pods that are counted but need not satisfy the constraint may also be on nodes to which it does not
-        apply, and do not count there. If there are such pods, the domains are therefore defined by node.
+        apply, and do not count there. If there are such pods, the domains are therefore given by a list of
+        nodes (`drawn`), not by the label.
         """
         if set(self.counted) <= set(self.keepers):
             return LabelCap(self.spread.key, self.keepers, self.counted)
@@ -207,8 +208,9 @@ def cut(
 
 
 _Shares = tuple[dict[int, int], ...]
-"""For each pod class: by set of rules, how many of its pods fill up the domains of all rules in the set. A
-set is a bit mask with one bit per rule, because one pod can fill up domains of several rules at once.
+"""For each pod class: by set of rules, how many of its pods fill up domains of all rules in the set, that is,
+raise them to their minimum. A set is a bit mask with one bit per rule, because one pod can fill up domains of
+several rules at once.
 """
 
 
@@ -228,7 +230,7 @@ def _shares(
         sum(1 << rule_index for rule_index, on in zip(rule_indices, bits, strict=True) if on)
         for bits in _bits(len(rule_indices))
     ]
-    # By rule, how many pods the later classes can give it. A share after which a rule needs more is left out.
+    # For each rule, how many pods the later classes can provide. Shares that leave a larger need are skipped.
     later = [
         sum(pod_classes[class_index].count for class_index in rule.counted if class_index > index)
         if needs[number]
