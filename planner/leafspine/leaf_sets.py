@@ -1,6 +1,6 @@
 """The sets of leaves on which a gang may be placed by the leaf-spine rules, the best first. Pure.
 
-    leaves l1 to l4 at one switch, two leaves by the rules: l1 l2, l1 l3, l1 l4; then sets of three, all four
+leaves l1 to l4 at one switch, two leaves by the rules: l1 l2, l1 l3, l1 l4; then sets of three, all four
 """
 
 from __future__ import annotations
