@@ -143,7 +143,7 @@ class LabelRuleSearch:
         repaired = self._repaired(first)
         while waiting and not self._effort.is_used_up:
             candidate = heapq.heappop(waiting)
-            # The candidate is the cheapest that is left, so no later one is better than `repaired` either.
+            # The candidate is the cheapest that is left: if it is not better than `repaired`, none is.
             if repaired is not None and repaired.order[:2] <= candidate.order[:2]:
                 return self._in_plain_tree(repaired)
             repairs = self._repairs(candidate)
