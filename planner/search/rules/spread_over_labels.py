@@ -82,7 +82,7 @@ class SpreadRule:
             if sum(self.lacking(fewest).values()) > count:
                 return  # the pods cannot raise all domains to this minimum
             room = sum(max(0, fewest + self.spread.skew - n) for n in self.existing.values())
-            # In domains without keepers, counted pods that are not keepers have no maximum: `room` is no limit.
+            # Counted pods that are not keepers have no maximum in domains without keepers, so ignore `room`.
             if room >= count or set(self.keepers) != set(self.counted):
                 yield fewest
             if fewest + self.spread.skew - highest >= count:
