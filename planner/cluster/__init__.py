@@ -13,10 +13,11 @@
 - `plan_cache`: results that later plans can reuse, and when each entry becomes stale
 - `census`: counts for people: GPUs by domain, by node and by namespace
 
-Words: a *branch* is a domain in a topology's tree, with the branches and hosts inside it. A *hold* is a
-reservation on one of its nodes. A domain is *opened* if one of its nodes is in use by a pod, other than those
-of DaemonSets, or by a hold, else *pristine*. The *empty cluster* has the same nodes, all ready and without
-cordons, and no pods or reservations: what does not fit there can never run.
+Words: a *branch* is a domain in a topology's tree, with the branches and hosts inside it. A *hold* (`Hold`)
+is here a reservation as seen from one of its nodes, with the amounts that it uses there. *Promised* amounts
+are used by bound pods or reserved by gangs. A domain is *opened* if one of its nodes is in use by a pod,
+other than those of DaemonSets, or by a hold, else *pristine*. The *empty cluster* has the same nodes, all
+ready and without cordons, and no pods or reservations: what does not fit there can never run.
 
 Used by other packages: `Snapshot`, `snapshot`, `Infrastructure`, `with_hardware`, `TopologyTree`, `Subtree`,
 `DomainCapacity`, `PlanCache`, `CacheSection`, `DerivedSection`, `census`, `leaf_spine`.

@@ -36,7 +36,7 @@ class DomainCapacity:
     `level`: the index of the domain's level, -1 for the whole topology. `has_name`: False if its nodes lack
     the label of this level. `size`: the number of nodes. `opened`: a node is in use (not pristine). `gang`: a
     gang that holds or uses a part of the domain, "" for none. `worth`: free devices times 4096, plus free
-    cores (`worth_of`); of domains that cost the same otherwise, a plan uses the one with the least.
+    cores (`worth_of`); of domains that are equally good otherwise, a plan uses the one with the lowest worth.
 
     Only hosts have `free` (the remaining amounts), `held` (the gang that holds the whole host), `taints`,
     `cordoned`, `ready`, and `gpus` (for pods that share a GPU). All other domains have `children`. If there

@@ -1,8 +1,9 @@
 """Keeps equal capacities as one object (`CapacityPool`), and a tree's capacities across changes
 (`CapacityIndex`).
 
-When a node changes, only the capacities from it to the root are rebuilt. With 64 blocks of 8 racks of 18
-nodes these are a host, a rack, a block and the root: 91 children are visited, not 9,216 nodes.
+When a node changes, only the capacities from its host to the root are rebuilt. With 64 blocks of 8 racks of
+18 nodes these are a host, a rack, a block and the root: their 90 children (18 + 8 + 64) are visited, not
+9,216 nodes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class CapacityPool:
         numa_state: NumaState | None = None,
         available_devices: AvailableDevices | None = None,
     ) -> DomainCapacity:
-        """Returns the capacity of a host with these free amounts and the conditions of `node`."""
+        """Returns the capacity of a host with these free amounts and the taints, cordon and readiness of
+        `node`. The other arguments are fields of `DomainCapacity`.
+        """
         amounts = tuple(sorted(free.items()))
         nvlink_size = stated_size(node)
         key = (
@@ -206,7 +209,9 @@ def _renewed(
     places: Sequence[Place],
     host: Callable[[Subtree], DomainCapacity],
 ) -> DomainCapacity:
-    """Returns the capacity of a child that is new in its parent or has changed."""
+    """Returns the capacity of a child that is new or has changed. `parent`: the former parent, whose children
+    have the capacities `before`.
+    """
     index, is_there = parent.find(child.key)
     if not is_there:
         return build(pool, child, host)

@@ -1,4 +1,4 @@
-"""The difference between two snapshots of a cluster, as a value that can be sent to a process. Pure.
+"""The difference between two snapshots of a cluster, as a value that can be sent to another process.
 
 A process that has the earlier snapshot can compute the later one from it. The delta lists the nodes, pods and
 reservations that differ. They are found by object identity, because consecutive snapshots share what did not
@@ -29,8 +29,8 @@ MANY = 1000
 """Maximum number of changed nodes, pods and reservations in a delta."""
 
 _OTHERS = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
-"""Fields that `SnapshotDelta.facts` leaves out: compared or sent apart, set by `with_stated_settings`, or
-caches.
+"""Fields of `Infrastructure` that `SnapshotDelta.facts` does not contain: topologies (there is no delta if
+they differ), nodes (a field of the delta), the setting of `with_stated_settings`, and caches.
 """
 
 _FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _OTHERS)
@@ -41,10 +41,11 @@ _FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _OT
 class SnapshotDelta:
     """The records that differ between two snapshots.
 
-    `facts`: the fields of `Infrastructure` that differ (`_FACTS`), by name. `nodes`, `pods`: those that are
-    new or changed. `ended`: gangs without a reservation in the later snapshot; `held`: the reservations that
-    are new or changed. `order`: the gangs of all reservations
-    in order; None if the new and changed ones come last, in the order of `held`.
+    `revision`: the book's revision in the later snapshot. `facts`: the later values of the fields of
+    `Infrastructure` that differ (`_FACTS`), by name. `nodes`, `pods`: those that are new or changed. `ended`:
+    gangs that have a reservation only in the earlier snapshot; `held`: the reservations that are new or
+    changed. `order`: the gangs of all later reservations, in order; None if the order follows from `held`:
+    unchanged reservations first, then those of `held`.
     """
 
     revision: int
@@ -80,7 +81,7 @@ def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
 
 
 def apply_delta(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
-    """Returns the snapshot after the difference; `former` itself if nothing differs."""
+    """Returns the later snapshot, computed from the earlier one (`former`); `former` if nothing differs."""
     if difference == SnapshotDelta(former.revision):
         return former
     snapshot = former
@@ -105,7 +106,7 @@ def apply_delta(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
 
 
 def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
-    """Returns the fields that differ. The CEL engine in the claims is code, so it is not sent."""
+    """Returns `SnapshotDelta.facts`. The CEL engine in the claims is code, so it is replaced by None."""
     pairs = ((name, getattr(former.base, name), getattr(latest.base, name)) for name in _FACTS)
     facts = {name: now for name, before, now in pairs if _differ(before, now)}
     if "claims" in facts:

@@ -50,8 +50,9 @@ TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
 class InfrastructureIndex:
     """Values that an `Infrastructure` has computed so far; None means not computed yet.
 
-    This is the only part that is written after the record is created: by the record itself on first use, or
-    by `with_node` and `with_hardware`, which copy the values of the former record that the change does not
+    Each field has the name of the property that computes it (`tolerating`: `tolerates_resources`). Apart from
+    caches, only these fields are written after an `Infrastructure` is created: by its properties on first
+    use, and by the functions that derive it from another one, which copy the values that the change does not
     affect.
     """
 
@@ -70,9 +71,10 @@ class InfrastructureIndex:
 class Infrastructure:
     """The data that consecutive snapshots share: topologies, nodes, links, and the trees built from them.
 
-    `links`: by topology. `numa`: the NUMA zones by node. `spaces`: the labels of each namespace. `bounds` and
-    `quotas`: by NAMESPACE/NAME of the LimitRange and ResourceQuota. `ignored`: the number of objects of
-    each kind that the planner does not use. `growth`: node pools that an autoscaler may enlarge. All records
+    `links`: the network links, by topology name. `numa`: the NUMA zones by node name. `spaces`: the labels of
+    each namespace. `bounds` and `quotas`: the content of each LimitRange and ResourceQuota, by
+    NAMESPACE/NAME. `ignored`: the number of objects of each kind that the planner does not use. `growth`:
+    node pools that an autoscaler may enlarge. `resources_tolerated`: see `tolerates_resources`. All records
     derived from one cluster share `capacities` and `plan_cache`.
     """
 
@@ -99,7 +101,7 @@ class Infrastructure:
 
     @cached_property
     def derived(self) -> DerivedValues:
-        """Values that other packages computed from these nodes and topologies alone."""
+        """Values that other modules computed from this record alone; a changed record begins without any."""
         return DerivedValues()
 
     @property
@@ -146,7 +148,7 @@ class Infrastructure:
         }
 
     def domains_of(self, node: str) -> list[tuple[str, Domain]]:
-        """Returns every named domain that a node is in, as (topology name, domain)."""
+        """Returns all named domains below the root that a node is in, as (topology name, domain)."""
         return [
             (name, branch.path)
             for name, tree in self.trees.items()
@@ -177,7 +179,7 @@ class Infrastructure:
 
     @property
     def empty(self) -> CapacityIndex:
-        """The capacities of the trees when the cluster is empty."""
+        """The capacities of the trees in the empty cluster; `empty_capacity` reads them."""
         if self.index.empty is None:
             self.index.empty = CapacityIndex(self.capacities)
         return self.index.empty
@@ -212,7 +214,7 @@ class Infrastructure:
         return self.index.node_devices
 
     def unallocated_devices(self, node: Node) -> AvailableDevices | None:
-        """Returns the node's devices as if none were allocated; None if no node has ResourceSlices."""
+        """Returns the node's devices with none allocated; None if no ResourceSlice lists devices for it."""
         return unallocated_devices(node, self.node_devices) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
@@ -221,8 +223,8 @@ class Infrastructure:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
         node_devices = self.node_devices.of(node.name)
         offers = offered(node, node_devices.pools if node_devices else {})
-        # An extended resource that a DeviceClass serves is claimed on nodes that do not list it. The kubelet
-        # still lists it, with 0, after its device plugin is gone.
+        # On a node that does not offer the extended resource of a DeviceClass, pods get a claim instead. The
+        # kubelet still lists the resource, with 0, after its device plugin is gone: such entries are removed.
         gone = [name for name in self.claims.extended if not offers.get(name, 1)]
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
@@ -240,7 +242,7 @@ class Infrastructure:
         return self.index.tolerating
 
     def with_stated_settings(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
-        """Returns the record with the settings of `Snapshot.with_stated_settings`."""
+        """Returns the record with these settings, described in `Snapshot.with_stated_settings`."""
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
         changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
@@ -261,7 +263,7 @@ class Infrastructure:
         return self if node is None else self._changed(node, None)
 
     def _changed(self, old: Node | None, new: Node | None) -> Infrastructure:
-        """Returns the record with `new` instead of `old`; None as `old` adds a node, as `new` removes one."""
+        """Returns the record with `new` instead of `old`; `old` None adds a node, `new` None removes one."""
         name = (new or old).name  # type: ignore[union-attr]
         nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
         changed = Infrastructure(self.topologies, nodes.changed(name, new), *_AFTER_NODES(self))
@@ -287,7 +289,7 @@ class Infrastructure:
         return True
 
     def _hand_over(self, changed: Infrastructure, old: Node | None, new: Node | None) -> None:
-        """Copies the computed values that stay true: those to which both nodes contribute the same."""
+        """Copies the computed values that do not change if `new` replaces `old`."""
         former, index = self.index, changed.index
         index.node_devices = former.node_devices
         if former.devices is not None and self._devices_of(old) == self._devices_of(new):
@@ -298,13 +300,13 @@ class Infrastructure:
             index.tolerating = former.tolerating
         if _tainted(old) == _tainted(new):
             index.tainted = former.tainted
-        # `aligns` stays True if the new node aligns, and False if it does not. If it was True and the new
-        # node does not align, the other nodes decide.
+        # A former True stays if the new node aligns, a former False if it does not. Otherwise `aligns` is
+        # computed again on first use.
         if former.aligns is not None and former.aligns == bool(new and self.aligned(new)):
             index.aligns = former.aligns
 
     def _devices_of(self, node: Node | None) -> tuple[object, str]:
-        """Returns all fields of a node that `devices` reads."""
+        """Returns all that `devices` reads of a node: its devices, and its name with its GPU product."""
         if node is None:
             return None, ""
         devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
@@ -376,7 +378,7 @@ def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
 
 def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
     """Returns the node as in the empty cluster (ready, without cordon and temporary taints), and its amounts:
-    `offers` plus the pending ones.
+    `offers` plus those that a MIG reconfiguration in progress will add (`Node.pending`).
     """
     taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
     amounts = dict(offers)

@@ -13,14 +13,14 @@ Each kind of entry is a `CacheSection`, declared beside the type that it stores:
     ELIGIBILITY     search/eligibility_map.py             eligible nodes by subtree         tree rebuilt
     CLASSES         search/level_search.py                pods of a class that domains take never
     RANKINGS        search/level_search.py                the best domain for a pod class   never
-    INTERCHANGEABLE search/mixtures/equivalent_classes.py if domains hold two shapes alike  never
+    INTERCHANGEABLE search/mixtures/equivalent_classes.py if nodes hold as many of 2 shapes never
     REFINED_TREES   search/rules/label_levels.py          trees with labels as levels       a node changes
     TALLIES         explain/obstacles.py                  why domains take no pod           never
     LEAF_HOSTS      leafspine/leaf_capacity.py            pods that a leaf takes            never
     LATEST_CENSUS   cluster/census/namespaces.py          who has which GPUs                next census
 
-No entry is ever wrong. An entry whose inputs no longer exist is never requested again, and `fresh` rejects a
-stale one; both are evicted first.
+No wrong result is ever used. An entry whose inputs no longer exist is not requested again, and is evicted as
+the least recently used. A stale one is replaced (argument `fresh` of `PlanCache.entry`) or updated.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ R = TypeVar("R")
 
 MAX_ENTRIES = 64
 """Maximum number of entries of a lane, all sections together; the least recently used is evicted. A request
-needs two to six entries, so about twenty different requests in turn find their entries; the queue of a busy
-cluster has fewer.
+needs two to six entries, so a lane keeps those of about twenty different requests, more than usually wait in
+the queue of a busy cluster.
 """
 
 MAX_RESULTS = 1_500_000

@@ -31,16 +31,16 @@ from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 
 _ADDED = 50
-"""Trees are rebuilt if at least one node is added for every 50 existing ones: adding one node to the trees
-costs about a fiftieth of building them."""
+"""Trees are rebuilt if at least one node is added for every 50 existing ones. Fewer nodes are added one by
+one, which takes less than a tenth of the time of building the trees."""
 
 
 @dataclass(slots=True, eq=False)
 class SnapshotIndex:
     """Values that a `Snapshot` has computed so far; None means not computed yet.
 
-    This is the only part that is written after the record is created: by the record itself on first use, or
-    by `Snapshot.evolve`, which copies values. `latest` is a hint, see `Snapshot.latest`.
+    Apart from caches, only these fields are written after a `Snapshot` is created: by its own properties and
+    methods, and by `Snapshot.evolve`, which copies values. `latest` is a hint, see `Snapshot.latest`.
     """
 
     bound: Pods | None = None
@@ -53,9 +53,9 @@ class SnapshotIndex:
 class Snapshot:
     """The cluster at one moment. Immutable for its users: each change gives another snapshot.
 
-    `pods`: pods that use capacity. `reservations`: what gangs hold. `revision`: the revision of the ledger's
-    book. A changed snapshot shares with the former one everything that the change does not affect; a plan on
-    the changed snapshot equals a plan on a snapshot of the same objects that is built from scratch.
+    `pods`: the bound pods that use capacity. `reservations`: what gangs hold. `revision`: the revision of the
+    ledger's book. A changed snapshot shares with the former one everything that the change does not affect; a
+    plan on the changed snapshot equals a plan on a snapshot of the same objects that is built from scratch.
     """
 
     base: Infrastructure
@@ -153,7 +153,7 @@ class Snapshot:
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
-        """The amounts of bound pods that no reservation in the book covers, by node and resource."""
+        """The amounts that bound pods use beyond the reservations in the book, by node and resource."""
         used = {node: self.usage.used_on(node) for node in self.bound.by_node}
         return {node: amounts for node, amounts in used.items() if amounts}
 
@@ -181,12 +181,12 @@ class Snapshot:
 
     @cached_property
     def users(self) -> dict[str, str]:
-        """A gang that holds or uses a node, by node."""
+        """By node, a gang that holds or uses it: of several gangs, the last by name."""
         return {node: holds[-1][0].gang for node, holds in self.holds.by_node.items()}
 
     def held_nodes(self, reservation: Reservation) -> frozenset[str]:
-        """Returns every node that a reservation blocks: its own nodes, and nodes that have joined the domains
-        that it holds.
+        """Returns the names of all nodes that a reservation holds or uses, including nodes that have joined
+        its whole domains since it was made.
         """
         tree = self.base.trees.get(reservation.topology)
         branches = (tree.branch(domain) for domain in reservation.domains) if tree else ()
@@ -233,7 +233,9 @@ class Snapshot:
         )
 
     def ended(self, gang: str) -> Snapshot:
-        """Returns the same cluster as if the gang had ended: without its reservation and without its pods."""
+        """Returns the same cluster without the gang's reservation and without its pods; unchanged if the gang
+        has no reservation.
+        """
         former = self.holding(gang)
         if former is None:
             return self
@@ -317,7 +319,9 @@ class Snapshot:
         return self._with_base(self.base.with_node(node), node.name)
 
     def with_nodes(self, nodes: Sequence[Node]) -> Snapshot:
-        """Returns the same cluster with these nodes added. The trees are rebuilt if the nodes are many."""
+        """Returns the same cluster with these nodes added. Many nodes are added by building the trees again
+        (`_ADDED`).
+        """
         if len(nodes) * _ADDED < len(self.nodes):
             snapshot = self
             for node in nodes:
@@ -339,9 +343,10 @@ class Snapshot:
 
     @property
     def latest(self) -> Snapshot:
-        """This cluster with the book that was passed last to `with_book`: the next book differs little.
+        """The last result of `with_book` on this snapshot, or this snapshot itself if there is none.
 
-        This is only a hint: a thread that sees an older snapshot only compares more reservations.
+        The next book is compared with its book, from which it usually differs in few reservations. This is
+        only a hint: a thread that sees an older snapshot only compares more reservations.
         """
         return self.index.latest or self
 

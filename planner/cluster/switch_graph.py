@@ -39,8 +39,8 @@ class Leaf:
     """A leaf switch with its nodes.
 
     `switch`: its vertex in the graph. `path`: its domain. `way`: the child indexes from the root of the tree
-    to the domain. `gpus`: the number of GPUs of all its nodes. `places`: if `LeafSpine.faster` has removed
-    nodes, the indexes of the remaining ones among the nodes of the domain; () if it has removed none.
+    to the domain. `gpus`: the number of GPUs of all its nodes. `places`: if `LeafSpine.with_min_speed` has
+    removed nodes, the indexes of the remaining ones among the nodes of the domain; () if it has removed none.
     """
 
     path: Domain
@@ -143,7 +143,9 @@ class LeafSpine:
         return {}
 
     def leaves_in(self, name: str) -> tuple[Leaf, ...]:
-        """Returns the leaves in a domain or below a spine of this name; empty for an unknown name."""
+        """Returns the leaves of this name, in a domain of this name, or connected to a spine of this name; ()
+        for an unknown name.
+        """
         leaves = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
         if leaves or name not in self.graph:
             return leaves

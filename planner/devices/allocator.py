@@ -184,7 +184,7 @@ _Constrained = tuple[DeviceConstraint, list[int]]
 
 
 _Tie = tuple[str, bool, list[int]]
-"""A constraint that can exclude devices: its attribute, whether the values must differ, and its requests."""
+"""A tie between requests: the attribute, whether its values must differ, and the tied requests."""
 
 
 def _demand(
@@ -247,9 +247,10 @@ def _ties(
 def _groups(
     counts: Mapping[int, int], masks: Mapping[int, int], ties: Sequence[_Tie]
 ) -> Counter[DeviceGroup]:
-    """Returns the groups for these requests, which ties link (or a single request), and the number of each.
+    """Returns the device groups for these requests, with the number of each group.
 
-    If a tie has an effect, all requests form one group. Otherwise each device is a separate group.
+    `counts`: the number of devices of each request; the requests are linked by ties, or there is only one. If
+    a tie has an effect, all requests form one group. Otherwise each device is a separate group.
     """
     requests = list(counts)
     own_ties = [
@@ -326,8 +327,8 @@ def _all_differ(node_devices: NodeDevices, masks: Sequence[int], attribute: str)
 
 
 def free_to_share(node_devices: NodeDevices, mask: int) -> bool:
-    """Reports whether some devices in the mask are shareable. A request that matches one counts as fitting,
-    whatever is allocated: several claims can use that device at a time.
+    """Reports whether a device in the mask is shareable: several claims can use it at a time. A request that
+    matches such a device therefore counts as fitting, and takes no device.
     """
     return any(node_devices.devices[index].device.shareable for index in bits(mask))
 

@@ -1,4 +1,4 @@
-"""An immutable record of a node's devices at one moment: tells which further claims the node can serve.
+"""An immutable record of a node's devices at one moment, which decides what further claims can be allocated.
 
 Some claims are already promised: a bound pod or a gang's reservation has them. New claims fit if devices can
 be assigned to them and to all promised claims without using a device twice. kube-scheduler takes one pod at a
@@ -136,8 +136,8 @@ class AvailableDevices:
 
 
 def max_with_one_value(node_devices: NodeDevices, mask: int, attribute: str, distinct: bool) -> int:
-    """Returns how many of the devices can together meet a constraint on the attribute: as many as have its
-    most frequent value or, if `distinct`, as many as there are values.
+    """Returns how many devices of the mask can together meet a constraint on the attribute: as many as have
+    its most frequent value or, if `distinct`, as many as there are different values.
     """
     values = Counter(value for index in bits(mask) if (value := node_devices.devices[index].value(attribute)))
     return len(values) if distinct else max(values.values(), default=0)

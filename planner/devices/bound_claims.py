@@ -1,4 +1,4 @@
-"""Accounts for the claims of bound pods: as requests of the pods, and as devices that their node lacks."""
+"""Accounts for the claims of bound pods: as requests of the pods, and as devices in use on their node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from planner.model.resources import GPU, Resources
 
 
 def with_claimed_devices(devices: Devices, pods: Iterable[BoundPod]) -> list[BoundPod]:
-    """Returns one node's pods with their claimed devices as requests; a shared claim counts once."""
+    """Returns one node's pods, with the claimed devices added to their requests (see `_amounts_of`). A claim
+    that several pods share is added to one of them.
+    """
     taken: dict[str, Counter[str]] = {}
     pod_list = list(pods)
     for pod, use, claim in _claims_on(devices, pod_list):
@@ -51,7 +53,9 @@ def _claims_on(
 
 
 def _amounts_of(devices: Devices, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> Counter[str]:
-    """Returns the claim's amounts of pools and, with ResourceSlices, one unit of its `ClaimSpec`."""
+    """Returns the claim's amounts of pools and, if there are ResourceSlices, one unit of its `ClaimSpec`;
+    empty if none of its requests is counted.
+    """
     if not devices.claims.slices:
         return _by_labels(devices, claim, pod.node)
     claim_spec = devices.claim_spec_of_pod(use, claim, pod)

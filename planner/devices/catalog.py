@@ -75,7 +75,9 @@ class Devices:
         return claims.get(f"{namespace}/{use.source}")
 
     def node_of(self, claim: ResourceClaim) -> str:
-        """Returns the node whose devices the claim has; "" if it has none, or if their node is unknown."""
+        """Returns the name of the node whose devices are allocated to the claim; "" if none are, or if their
+        node is unknown.
+        """
         return next(
             (node for device_id in claim.allocated if (node := self.node_devices.node_of(device_id))), ""
         )
@@ -133,7 +135,9 @@ class Devices:
         )
 
     def claim_spec(self, claim: ResourceClaim) -> ClaimSpec | None:
-        """Returns the claim's counted requests (`is_counted`) and their constraints, or None if none is."""
+        """Returns the claim's counted requests (`is_counted`) and their constraints, or None if no request is
+        counted.
+        """
         places = [place for place, request in enumerate(claim.requests) if self.is_counted(request)]
         choices = [
             [
@@ -154,7 +158,9 @@ class Devices:
         return claim_spec_of(choices, constraints) if choices else None
 
     def matching(self, device_request: DeviceRequest, node_kind: NodeKind) -> Counter[Device]:
-        """Returns how many of each matching device a node has; an unknown result counts as a match."""
+        """Returns how many of each matching device one node of this kind has; a device for which a selector's
+        result is unknown counts as matching.
+        """
         return Counter(
             {
                 device: count
@@ -164,7 +170,9 @@ class Devices:
         )
 
     def kinds_with(self, device_request: DeviceRequest) -> list[tuple[NodeKind, Counter[Device]]]:
-        """Returns the kinds of nodes with matching devices, each with the number of every such device."""
+        """Returns the kinds of nodes with matching devices, each with how many of each such device one of its
+        nodes has.
+        """
         kinds = [(node_kind, self.matching(device_request, node_kind)) for node_kind in self.node_kinds]
         return [(node_kind, devices) for node_kind, devices in kinds if devices]
 
@@ -210,7 +218,9 @@ class Devices:
 
     @property
     def extended_claims(self) -> Mapping[str, ClaimSpec]:
-        """By extended resource, the claim for one unit on a node without a device plugin for it."""
+        """By extended resource of a DeviceClass, the claim for one unit, which pods get on nodes without a
+        device plugin for it. Empty if the cluster has no ResourceSlices.
+        """
         if self._extended_claims is None:
             self._extended_claims = _extended_claims(self.claims) if self.claims.slices else {}
         return self._extended_claims
@@ -262,9 +272,10 @@ class Devices:
 
 
 def _extended_claims(claims: Claims) -> dict[str, ClaimSpec]:
-    """Returns the claim for one unit of each extended resource that a DeviceClass offers.
+    """Returns the claim for one unit of each extended resource that a DeviceClass offers, also implicitly
+    (`IMPLICIT`).
 
-    If several classes offer a resource, the newest one counts; of equally old ones, the first by name.
+    If several classes offer a resource, the newest class counts; of equally old ones, the first by name.
     """
     by_name = sorted(claims.classes.items(), key=lambda item: item[0], reverse=True)
     # The sort is stable, so among equally old classes the first by name comes last and wins.

@@ -28,7 +28,7 @@ connections between compute trays.
 
 
 CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ComputeDomain")
-"""The kinds that define claims and arrive together with workloads."""
+"""The kinds that define device claims; manifests of workloads may contain them too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ class DeviceClass:
 class Claims:
     """The cluster's claim objects by NAMESPACE/NAME.
 
-    `domains`: the name of each ComputeDomain's template. `slices`: the devices in ResourceSlices. `classes`:
+    `domains`: for each ComputeDomain, the name of its ResourceClaimTemplate for channels. `slices`: the
+    devices in ResourceSlices. `classes`:
     DeviceClasses by name. `engine`: evaluates selectors; without an engine, every device matches every
     selector.
     """

@@ -76,8 +76,8 @@ def solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bo
 def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
     """Reports whether the partitions together can hold the whole demand. Raises `BudgetEnded`.
 
-    Goes from partition to partition and keeps the remaining demands, without those that ask for more than
-    another.
+    Goes from partition to partition and keeps the possible remaining demands (numbers of each group), except
+    those that contain another one.
     """
     free = node_devices.available(allocated)
     groups = [(_restricted_to(group, free), number) for group, number in demand]
@@ -134,7 +134,7 @@ def _partitions(
         for attribute, distinct, parts in group.ties:
             for part in parts:
                 for index in bits(group.masks[part]):
-                    # Which values may differ depends on all devices of the tie, so None links them all.
+                    # For a distinct tie, a device's value restricts all other devices: None links them all.
                     value = None if distinct else node_devices.devices[index].value(attribute)
                     links.join(("device", index), ("value", attribute, value))
     members: dict[object, list[int]] = {}
@@ -184,18 +184,21 @@ def _partition(
 
 
 class _UnionFind:
-    """Groups of items that are linked, directly or through others."""
+    """Sets of linked keys (devices, counters, attribute values), which are linked directly or through others.
+
+    Each set has one of its keys as root.
+    """
 
     def __init__(self) -> None:
         self._parents: dict[object, object] = {}
 
     def root(self, item: object) -> object:
-        """Returns the representative of the item's group."""
+        """Returns the root of the set that contains this key."""
         while (parent := self._parents.get(item, item)) != item:
             item = parent
         return item
 
     def join(self, item: object, *other_items: object) -> None:
-        """Links these items, and so merges their groups."""
+        """Links these keys, and so merges their sets."""
         for other_item in other_items:
             self._parents[self.root(other_item)] = self.root(item)

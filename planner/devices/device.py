@@ -55,5 +55,5 @@ class Device:
 
 
 def own_name(name: object, driver: str) -> str:
-    """Returns the attribute's name without the driver's own domain."""
+    """Returns the name of an attribute or capacity without the domain, if that is the driver's own."""
     return str(name).removeprefix(driver + "/")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 CounterUse = tuple[tuple[int, int], ...]
-"""What a device consumes: pairs of the index of a counter and the amount."""
+"""What a device consumes of counters: pairs of a counter's index (in `NodeDevices.counters`, or renumbered in
+a `Partition`) and an amount.
+"""
 
 
 def bits(mask: int) -> Iterator[int]:

@@ -47,7 +47,7 @@ class DevicesByNode:
         return self._by_node[node]
 
     def _shared(self, slices: NodeSlices) -> NodeDevices | None:
-        """Returns the record for all nodes with these devices, or None if no device is usable."""
+        """Returns the `NodeDevices` that all nodes with these devices share; None if no device is usable."""
         key = _canonical_form(slices)
         if not key[0]:
             return None
@@ -159,9 +159,7 @@ class NodeKind:
 
 
 def kinds_by_slices(nodes: Iterable[Node], by_name: DevicesByNode) -> tuple[NodeKind, ...]:
-    """Returns the nodes grouped by the devices in their ResourceSlices; nodes without devices are
-    left out.
-    """
+    """Returns the nodes grouped by the devices in their ResourceSlices, except nodes without devices."""
     nodes_by_devices: dict[NodeDevices, list[Node]] = {}
     for node in nodes:
         if node_devices := by_name.of(node.name):

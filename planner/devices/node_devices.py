@@ -84,8 +84,8 @@ class NodeDevices:
         return masks
 
     def count(self, request: DeviceRequest) -> int:
-        """Returns how many devices a request takes here; more than the node has if no device
-        matches `All`.
+        """Returns how many devices a request takes on this node: with `allocationMode: All`, all that match.
+        If none matches, the result is more than the node has, so that the request never fits.
         """
         selected, _ = self.matching(request)
         return request.count if request.count != UNKNOWN else selected.bit_count() or len(self.devices) + 1
@@ -99,7 +99,9 @@ class NodeDevices:
         return left
 
     def available(self, busy: int) -> int:
-        """Returns the mask of the devices that are not `busy` and for which each counter still suffices."""
+        """Returns the mask of the devices that are not in the mask `busy`, and that need no more of any
+        counter than the busy devices leave.
+        """
         mask = self._available.get(busy)
         if mask is None:
             left, mask = self.counters_left(busy), 0
@@ -118,8 +120,8 @@ class NodeDevices:
         )
 
     def unavailable_by_pool(self, busy: int) -> dict[str, int]:
-        """Returns the number of devices in each pool that are `busy` or for which a counter no longer
-        suffices.
+        """Returns the number of devices in each pool that are in the mask `busy`, or that need more of a
+        counter than the busy devices leave.
         """
         shut = self.all_devices & ~self.available(busy)
         return pools_of(self.devices[place].device for place in bits(shut)) if shut else {}

@@ -26,6 +26,7 @@ so that the answer does not depend on the content of the cache.
 """
 
 Vector = tuple[int, ...]
+"""Numbers by index: of each item, or of each counter or attribute of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,15 @@ class Partition:
     items: tuple[Item, ...]
 
     def max_items(self, place: int) -> int:
-        """Returns an upper bound of how many of an item fit here; it ignores counters and ties."""
+        """Returns an upper bound of how often the item with index `place` fits; ignores counters and ties."""
         item = self.items[place]
         return min(mask.bit_count() // count for mask, count in zip(item.masks, item.counts, strict=True))
 
 
 @lru_cache(maxsize=16_384)
 def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
-    """Returns all counts of items that fit and to which no item can be added, and the number of steps used.
+    """Returns all largest counts (numbers of each item that fit, to which no item can be added), and the
+    number of steps used.
 
     `caps`: the maximum for each item. The counts are None if the search reached `MAX_STEPS`. The search
     starts from zero and adds one item at a time.

@@ -66,7 +66,7 @@ def has(offers: Resources, resource: str) -> int:
 
 
 def pools_of(devices: Iterable[Device]) -> dict[str, int]:
-    """Returns the number of devices in each pool. A MIG device counts in the pool of its profile and in
+    """Returns the number of these devices in each pool. A MIG device counts in the pool of its profile and in
     `mig.nvidia.com`.
     """
     amounts: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def pool_of(device: Device) -> str:
 
 
 def pool_amounts(pools: Counter[str]) -> Counter[str]:
-    """Returns the amounts above zero, with the sum over all MIG profiles added under `mig.nvidia.com`."""
+    """Returns the amounts of pools above zero; the sum over all MIG profiles is added to `mig.nvidia.com`."""
     amounts = Counter({name: count for name, count in pools.items() if count})
     slices = sum(count for name, count in pools.items() if name.startswith(CLAIMED_MIG + "/"))
     if slices:

@@ -30,7 +30,7 @@ Counters = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One device as a slice lists it, with what distinguishes it from equal devices.
+    """One device as a ResourceSlice lists it, including what distinguishes it from otherwise equal devices.
 
     `unique_attributes`: the attributes in `device.SINGLE`, by full name. `consumes_counters`: by counter set,
     what the device consumes of the counters that it shares with others.

@@ -53,15 +53,15 @@ class Answer:
     obstacles: dict[str, int] = field(default_factory=dict)
     attempts: tuple[LevelAttempt, ...] = ()
     waits_for_nodes: bool = False
-    """Whether the gang waits for nodes that an autoscaler may add; it adds none for a gated pod."""
+    """Whether the gang waits for nodes of an autoscaler, which adds none for pods with a scheduling gate."""
     waits_for_eviction: bool = False
-    """Whether the gang waits until its scheduler preempts other pods; it preempts none for a gated pod."""
+    """Whether the gang waits until its scheduler preempts other pods, which it does only for ungated pods."""
     replayed: bool = False
-    """Whether the gang already holds a reservation, whose plan this answer repeats."""
+    """Whether this answer repeats the placement of a reservation that the gang already holds."""
     culprits: tuple[str, ...] = ()
     """The PodSets that do not fit even the empty cluster, if the gang is rejected because of them."""
     request: ResolvedPodGroup | None = field(default=None, compare=False, repr=False)
-    """The resolved request of a new plan, from which the reservation is made; None if there is no plan."""
+    """The resolved request that was planned, from which the reservation is made; None if none was planned."""
 
     @property
     def waits_ungated(self) -> bool:

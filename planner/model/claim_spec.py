@@ -20,7 +20,7 @@ from dataclasses import astuple, dataclass, field
 from planner.model.labels import Toleration
 
 UNKNOWN = -1
-"""The count of a request with `allocationMode: All`: as many devices as the node has."""
+"""The count of a request with `allocationMode: All`: all devices of the node that match the request."""
 
 
 _LOOKUP = re.compile(r"""device\.(?:attributes|capacity)\[['"][^'"]*['"]\]\.""")
@@ -67,7 +67,8 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraint:
-    """Requires that all devices have one value of an attribute (full name), or (`distinct`) different ones.
+    """Requires that all devices have the same value of an attribute or, if `distinct`, different values.
+    `attribute`: its full name.
 
     `requests`: the constrained requests, as (index of the request, index of its alternative); () for all
     requests of the claim.

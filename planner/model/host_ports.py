@@ -8,9 +8,10 @@ that no user can write (a label key has at most one slash), and anti-affinity te
     TCP 80 on 10.0.0.1   labels  hostPort/TCP/80  hostPort/TCP/80/10.0.0.1    terms  hostPort/TCP/80/0.0.0.0
                                                                                      hostPort/TCP/80/10.0.0.1
 
-The search, reservations and conflicts between replicas thus handle host ports as they handle anti-affinity.
-A bound pod gets the labels only: the terms of the pod that is to be placed already name every conflict. So
-gangs without host ports need not look at the pods of DaemonSets, which often use host ports on every node.
+Thus the search, reservations and the check for conflicts between Bayplan's replicas handle host ports as they
+handle anti-affinity. A bound pod gets the labels only: the terms of the pod that is to be placed already name
+every conflict. So gangs without host ports need not look at the pods of DaemonSets, which often use host
+ports on every node.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ NODE_NAME_FIELD = "metadata.name"
 
 
 ANY = "*"
-"""A value in a `NodeExclusion` that stands for any value of the label."""
+"""A value in a `NodeExclusion` (planner.model.resolved) that stands for any value of the label."""
 
 
 PASSING_TAINTS = frozenset(
@@ -76,6 +76,7 @@ planner ignores it when it reads nodes, because the ledger has the same informat
 
 
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""The taint that a pod must tolerate to be placed on a cordoned node."""
 
 
 def holds(requirement: Requirement, value: str | None) -> bool:

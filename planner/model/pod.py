@@ -35,9 +35,8 @@ class VolumeClaim:
 
     `name`: NAMESPACE/NAME. `storage_class`: None for the cluster's default. `volume`: the PersistentVolume
     that the claim names; `bound`: whether the two are bound. `size`: bytes. `modes`: the access modes;
-    `mode`: the volume mode. `selector`: labels that the
-    volume must have. `node`: the node for which a volume is being provisioned (the annotation
-    `volume.kubernetes.io/selected-node`), "" for none.
+    `mode`: the volume mode. `selector`: labels that the volume must have. `node`: the node for which a volume
+    is being provisioned (the annotation `volume.kubernetes.io/selected-node`), "" for none.
     """
 
     name: str = ""
@@ -101,6 +100,7 @@ class Alignment:
 
 
 NOTHING = Alignment()
+"""The alignment of a pod for which the kubelet aligns nothing."""
 
 
 def assumed(requests: Resources) -> Alignment:
@@ -114,8 +114,9 @@ def assumed(requests: Resources) -> Alignment:
 class PodTerm:
     """A required term of pod affinity (`attracts`) or anti-affinity; `key` is the term's topologyKey.
 
-    The term matches pods that meet all requirements of `selector`, in the namespaces `spaces` (none: the
-    namespace of the pod). With `every`, it also matches pods in each namespace whose labels meet `among`.
+    The term matches pods that meet all requirements of `selector`, in the namespaces `spaces`; if these are
+    empty and `every` is False, in the namespace of the pod that has the term. With `every`, it also matches
+    pods in each namespace whose labels meet `among` (`namespaceSelector`).
     """
 
     key: str
@@ -146,7 +147,7 @@ class SpreadConstraint:
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """All fields of a pod that the scheduler reads.
+    """The fields of a pod that affect where it can be placed, and a few for messages.
 
     `requests`: the effective request (with init containers, sidecars and overhead, by the kubelet's rule), in
     base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
@@ -183,12 +184,12 @@ class PodShape:
 
     @property
     def own_requests(self) -> Resources:
-        """The requests with the author's amounts instead of those that policies raised, without zeros."""
+        """The requests that the author of the manifest stated, before policies raised any, without zeros."""
         return {name: amount for name, amount in {**self.requests, **self.raised}.items() if amount}
 
     @property
     def raised(self) -> dict[str, int]:
-        """The author's amount of each resource whose request policies have raised."""
+        """The amounts before policies raised them, by resource; only resources whose amount was raised."""
         stated = self.requests if self.stated is None else self.stated
         return {
             name: stated.get(name, 0) for name, need in self.requests.items() if need > stated.get(name, 0)
@@ -281,6 +282,7 @@ class BoundPod:
     scheduler: str = ""
     """The pod's scheduler if the pod has a `scheduling_group`, else ""."""
     shows: tuple[str, ...] = ()
-    """Schedulers that the pod proves to be in the cluster: its own, and the one that it runs."""
+    """Schedulers that must be in the cluster because of this pod: the one that bound it, unless it is the
+    default scheduler, and those that the pod runs."""
     selection: NodeSelection | None = None
     """The pod's node selector and tolerations if Kueue manages the pod, else None."""

@@ -16,7 +16,8 @@ from planner.model.topology import ROOT
 
 @dataclass(frozen=True, slots=True)
 class PodClass:
-    """Pods of one shape and one constraint. `parts`: the PodSets in the class, in order, with pod counts.
+    """Pods of one shape and one topology constraint. `parts`: the PodSets in the class, in order, with the
+    number of their pods in it; `count`: the sum.
 
     Levels are indexes into the topology's levels, `ROOT` for no level. `required` and `preferred` are the
     PodSets' own, in addition to the gang's. A domain of one of the `anti_affinity_levels` may hold only one
@@ -34,15 +35,16 @@ class PodClass:
     names: tuple[str, ...] = ()
     """The names of the PodSets if affinity or anti-affinity relates their pods to others, else empty."""
     anti_affinity_with: tuple[tuple[int, str], ...] = ()
-    """Pairs (level, PodSet): in a domain of the level, no pod of this class with a pod of that PodSet."""
+    """Pairs (level, PodSet): no domain of the level may have a pod of this class and a pod of that PodSet."""
     anti_affinity_over: tuple[tuple[str, str], ...] = ()
-    """Pairs (label key, PodSet): as `anti_affinity_with`, for labels that are no level."""
+    """Pairs (label key, PodSet): the same rule for labels that are no level."""
     co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Pairs (label key, PodSets): all pods of these PodSets are in one domain of the label."""
+    """Pairs (label key, PodSets): all pods of these PodSets must be on nodes with the same label value."""
     co_located_at: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    """Pairs (level, PodSets): a domain of the level has all pods of these PodSets, or none of them."""
+    """Pairs (level, PodSets): each domain of the level has all pods of these PodSets, or none of them."""
     is_split: bool = False
-    """Whether the class was split off another one: the preferred node affinity of both counts there only."""
+    """Whether a class was divided into several and this is not the first of them. Only the first counts the
+    preferred node affinity of the pods."""
     linked: bool = False
     """Whether the gang or this PodSet requests a topology, so that its pods communicate."""
 
@@ -70,13 +72,13 @@ PodClasses = tuple[PodClass, ...]
 _FIELDS_TO_MATCH = attrgetter(
     *(field.name for field in fields(PodClass) if field.name not in ("parts", "names", "count"))
 )
-"""Returns all fields of a class except its PodSets and its count; classes that differ only in these merge."""
+"""Returns all fields of a class except its PodSets and its count. Classes are merged if these are equal."""
 
 
 def separated(first: PodClass, second: PodClass) -> set[int]:
-    """Returns the levels whose domains must not hold pods of both classes.
+    """Returns the levels (indexes) of which no domain may have pods of both classes.
 
-    For a class and itself: the levels whose domains must not hold two of its pods.
+    If both are the same class: the levels of which no domain may have two of its pods.
     """
     return {level for level, name in first.anti_affinity_with if name in second.names}
 

@@ -24,6 +24,7 @@ OnUnavailable = Literal["queue", "reject", "admit"]
 
 
 FabricStrategy = Literal["", "consolidated", "distributed", "balanced"]
+"""How nod-ai's leaf-spine scheduler spreads a gang over leaves; "" means balanced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +111,15 @@ class PodGroup:
     follows: str = ""
     """The API group whose Topology objects the gang's scheduler reads; "" if not known."""
     scheduler_class: str = ""
-    """The PriorityClass by which that scheduler ranks the gang; "" for the scheduler's default."""
+    """The PriorityClass by which the gang's scheduler ranks the gang; "" for that scheduler's default."""
     joint: str = ""
     """Gangs with the same value start together, each in its own domain: if one has no place, all wait. "" for
     a gang that starts on its own."""
 
     @property
     def wishes(self) -> bool:
-        """Whether the gang requests more than constraints: leaf-spine, a policy, balanced, or elastic."""
+        """Whether the gang requests more than topology constraints: keys of the leaf-spine scheduler, a KAI
+        policy, the same number of pods in each domain, or elastic PodSets."""
         elastic = any(pod_set.max_count > pod_set.count for pod_set in self.pod_sets)
         return bool(self.fabric or self.policy or self.balanced or elastic)
 

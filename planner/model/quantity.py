@@ -88,7 +88,8 @@ def _whole(resource: str, value: object, where: Where, *, up: bool) -> int:
 
 
 def _cached_amount(resource: str, value: object, *, up: bool) -> int | None:
-    """Returns the cached amount of a text or number, None for an invalid value or one that is not cached."""
+    """Returns the amount of a quantity, computed once for each text; None for an invalid value, and for one
+    that is not cached (too long, or a number that is no plain integer)."""
     text = str(value) if type(value) is int and 0 <= value <= LARGEST else value
     if not isinstance(text, str) or len(text) > _LONGEST:
         return None

@@ -1,4 +1,4 @@
-"""The request for a gang, resolved in one cluster: with what its claims, other pods and the nodes imply.
+"""The request for a gang, resolved in one cluster: with what follows from its claims, other pods and nodes.
 
 The records of podgroup.py and pod.py contain the request as it was read; the records here add values that
 depend on the cluster. A function that takes a `PodGroup` reads the request only; one that takes a
@@ -71,9 +71,10 @@ class ResolvedShape(PodShape):
     exclusions: tuple[NodeExclusion, ...] = ()
     """Nodes that the pods must not use, for example because of other pods, volumes or topology spread."""
     anti_affinity_with: tuple[tuple[str, str], ...] = ()
-    """Pairs (label key, PodSet): in a domain of the label, no pod together with a pod of that PodSet."""
+    """Pairs (label key, PodSet): nodes with the same label value must not have one of these pods and a pod
+    of that PodSet."""
     co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Pairs (label key, PodSets): all pods of these PodSets are in one domain of the label."""
+    """Pairs (label key, PodSets): all pods of these PodSets must be on nodes with the same label value."""
     spread_states: tuple[SpreadState, ...] = ()
     """The spread constraints that concern these pods, in this cluster."""
     nvlink_group: int = 0
@@ -81,7 +82,8 @@ class ResolvedShape(PodShape):
 
     @property
     def seat(self) -> dict[str, int]:
-        """The amounts that a pod takes on its node: its requests, and the number of its claims by name."""
+        """The amounts that one pod takes on its node: its requests, and for each `ClaimSpec` how many such
+        claims the pod has, by the spec's name."""
         return {**self.requests, **Counter(spec.name for spec in self.claim_specs)}
 
 

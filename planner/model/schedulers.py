@@ -33,13 +33,13 @@ QueueBound = tuple[float, str]
 class SchedulersSeen:
     """The scheduling systems of one cluster.
 
-    `shown`: by system or schedulerName, the object or pod that indicates it, as text. `queues`: by system,
-    the names of its queues (for Kueue its LocalQueues, as NAMESPACE/NAME); the queues of a system that is not
-    a key are unknown, for example if the cluster files contain none. `topologies`: by system, the levels of
-    each Topology that it reads, by name; the last level is the hostname. `queue_topologies`: by Kueue
-    LocalQueue (NAMESPACE/NAME), the Topologies of its ResourceFlavors, if they are known. `watched`: whether
-    the cluster was watched, so that an object that was not seen does not exist. Cluster files may lack
-    objects that exist.
+    `shown`: by system or schedulerName, the object or pod that shows its presence, as text. `queues`: by
+    system, the names of its queues (for Kueue its LocalQueues, as NAMESPACE/NAME); the queues of a system
+    that is not a key are unknown, for example if the cluster files contain none. `topologies`: by system, the
+    levels of each Topology that it reads, by name; the last level is the hostname. `queue_topologies`: by
+    Kueue LocalQueue (NAMESPACE/NAME), the Topologies of its ResourceFlavors, if they are known. `watched`:
+    whether the cluster was watched, so that an object that was not seen does not exist. Cluster files may
+    lack objects that exist.
     """
 
     shown: Mapping[str, str] = field(default_factory=dict)

@@ -17,8 +17,8 @@ HOSTNAME = "kubernetes.io/hostname"
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 FAILURE_DOMAINS = (ZONE, REGION)
-"""Levels that are as wide as a site, so no gang holds such a domain whole unless it requires a level. One of
-them is the level directly above the host only if no rack labels are known."""
+"""Levels that are as wide as a site. In the reserve mode `auto`, a gang that requires no level never holds
+such a domain whole. This matters if one of them is directly above the host: no rack labels are known then."""
 
 
 NVLINK_KEYS = (
@@ -28,7 +28,7 @@ NVLINK_KEYS = (
     "accelerator",
     "accelerator.topograph.run/domain",
 )
-"""Suffixes of the label keys that denote an NVLink domain, within one host or across hosts."""
+"""Suffixes of the label keys whose values name an NVLink domain, within one host or across hosts."""
 
 
 NODE_LABELS = "node labels"

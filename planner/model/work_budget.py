@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from planner.model.deadline import poll
 
 BUDGET = 3_000_000
-"""Maximum number of steps of one plan, about a second of CPU. A step tries one sum of pod counts over several
-domains (planner/search/packing/frontier.py); with several pod classes, a sum costs two steps."""
+"""Maximum number of steps of one plan, about a second of CPU time. In a step, the search adds the pods that
+one more domain may hold to a sum over other domains (planner/search/packing/frontier.py); with several pod
+classes, this costs two steps."""
 
 
 POLL_EVERY = 10_000
@@ -22,8 +23,8 @@ class BudgetEnded(Exception):  # noqa: N818
 
 @dataclass(slots=True)
 class WorkBudget:
-    """The remaining steps, shared by all searches for one gang. `hard`: no fallback search may follow with a
-    budget of its own. `unpolled`: steps since the last check of the deadline."""
+    """The remaining steps (`left`), shared by all searches for one gang. `hard`: if the budget ends, no
+    fallback search may follow with a budget of its own. `unpolled`: steps since the last deadline check."""
 
     left: int = BUDGET
     hard: bool = False

@@ -7,7 +7,10 @@
 - `nvlink`, `gpu_sharing`, `mig`: NVLink domains inside a host, shares of GPUs, MIG instances
 
 An *obstacle* is a cause, as text, that keeps a pod from a node, "" for none. *Temporary taints* express the
-current condition of a node (`PASSING_TAINTS` in planner.model.labels); the empty cluster has none of them.
+current condition of a node (`PASSING_TAINTS` in planner.model.labels); the empty cluster has none of them. A
+*kind of nodes* (`NodeGroup`) is the nodes with the same GPU product, taints and amounts (in planner.devices:
+with the same devices). A pod's *alignment* is the requests for which the kubelet chooses NUMA zones. A
+*combination* is a number of pods of each pod class; it is *maximal* if no pod can be added to it.
 
 Used by others: `max_pods`, `host_fit`, `label_obstacle` and `condition_obstacle`, `SharedGpus`, `NumaState`.
 

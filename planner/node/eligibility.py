@@ -71,9 +71,8 @@ def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) ->
 
 
 def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) -> str:
-    """Returns the obstacle by the node's labels and the shape's exclusions; ignores taints and condition.
-
-    `linked`: the pod's gang requests a topology.
+    """Returns the obstacle that follows from the node's labels and the shape's exclusions; ignores taints,
+    cordon and readiness. `linked`: the pod's gang requests a topology.
     """
     return (
         selector_obstacle(shape, node)
@@ -83,10 +82,11 @@ def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) ->
 
 
 def selector_obstacle(shape: PodShape, node: Node) -> str:
-    """Returns the obstacle by the pod's own node selector or affinity.
+    """Returns the obstacle that follows from the pod's own node selector or required node affinity.
 
-    It names the first label that differs. It names none of several affinity terms: the closest term differs
-    from node to node, and the search treats nodes with the same obstacle as one.
+    The text names the first label or requirement that the node does not meet. With several affinity terms it
+    names none of them: the text would differ from node to node, but the search treats nodes with the same
+    obstacle as one.
     """
     for key, value in shape.node_selector.items():
         if node.labels.get(key) != value:
@@ -114,7 +114,7 @@ def unmet_requirement(shape: PodShape, node: Node) -> Requirement | None:
 
 
 def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
-    """Returns the obstacle if the node has parts of GPUs, which are not sufficient for the pod.
+    """Returns the obstacle if the node offers parts of GPUs, and they are not sufficient for the pod.
 
     A node whose product contains `-MIG-` has MIG instances as `nvidia.com/gpu`; one with `-SHARED` has time
     slices. The MIG instances of a pod or gang have no link between them, and a pod gets one time slice, even
@@ -147,7 +147,9 @@ class NodeCondition(Protocol):
 
 
 def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bool = True) -> str:
-    """Returns the obstacle by readiness, cordon and taints; `passing`: temporary taints count, too."""
+    """Returns the obstacle that follows from readiness, cordon or taints. `passing`: temporary taints count,
+    too.
+    """
     if not condition.ready:
         return "not ready"
     if condition.cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
@@ -156,14 +158,14 @@ def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bo
 
 
 def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> str:
-    """Returns the obstacle by the first taint that the pod does not tolerate."""
+    """Returns the obstacle of the first taint that the pod does not tolerate."""
     taint = untolerated(shape, taints, passing=passing)
     return "" if taint is None else f"{TAINT}{taint}"
 
 
 def obstacle(shape: PodShape, node: Node, *, occupied: bool) -> str:
-    """Returns the obstacle to the pod on the node, apart from capacity and from the exclusions of a resolved
-    shape.
+    """Returns the obstacle that keeps the pod from the node; ignores capacity, and the exclusions of a
+    resolved shape.
 
     `occupied` False: as in the empty cluster, so cordon, readiness and temporary taints do not count.
     """

@@ -108,8 +108,9 @@ class SharedGpus:
     """The GPUs of a node, for pods that share a GPU. Sizes are in MiB, or (`size_known` False) in hundredths
     of a GPU.
 
-    `gpu_size`: the size of one GPU. `free`: the free size of each shared GPU, ascending. `pending`: shares
-    of pods that count on the node but have no GPU yet. `newly_used`: the fewest empty GPUs that these need.
+    `gpu_size`: the size of one GPU. `free`: the free size of each shared GPU, ascending. `pending`: the
+    shares of reserved and bound pods to which KAI has assigned no GPU yet. `newly_used`: the fewest empty
+    GPUs that the pending shares need; the node's free amount of GPUs does not contain them.
     """
 
     gpu_size: int
@@ -119,7 +120,9 @@ class SharedGpus:
     newly_used: int = 0
 
     def fits(self, empty_gpus: int, parts: Iterable[Part]) -> bool:
-        """Reports whether the shares fit, with the pending ones, on shared GPUs and `empty_gpus` others."""
+        """Reports whether the shares `parts` and the pending ones fit on the shared GPUs, the `newly_used`
+        GPUs and `empty_gpus` further GPUs (the node's free amount).
+        """
         if empty_gpus < 0:
             return False
         return packs(
@@ -174,7 +177,7 @@ def _untouched(gpu_size: int, size_known: bool) -> SharedGpus:
 
 
 def shared_gpus_of(node: Node) -> SharedGpus | None:
-    """Returns the GPUs of a node without any share in use, None if it has none that can be shared.
+    """Returns the `SharedGpus` of a node without any share in use; None if none of its GPUs can be shared.
 
     KAI places no share on a node with MIG instances, and a time slice cannot be divided again.
     """
@@ -200,7 +203,7 @@ def shares_as_gpus(
     taken: Resources, pods: Iterable[BoundPod], gpus: SharedGpus | None
 ) -> tuple[dict[str, int], SharedGpus | None]:
     """Returns the amounts taken on a node, with shares replaced by the whole GPUs that they need; and the
-    GPUs with these shares in use.
+    node's `SharedGpus` with these shares in use.
 
     A bound pod's share is on the GPUs that KAI assigned. Shares that are reserved, or whose bound pod has no
     GPU group, are assumed to use as few further GPUs as possible. `gpus` None: no GPUs can be shared.
@@ -280,7 +283,9 @@ def _tail(parts: tuple[Part, ...]) -> int:
 
 
 def _equal_shares_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
-    """Reports whether equal shares fit, with as many on each GPU as possible, but only one of each pod."""
+    """Reports whether the shares of several pods, all equal, fit: each GPU takes as many as have room, but at
+    most one of each pod.
+    """
     if not parts:
         return True
     size, devices = parts[0]
@@ -288,8 +293,8 @@ def _equal_shares_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
 
 
 def _ways(free: tuple[int, ...], size: int, devices: int) -> Iterator[tuple[int, ...]]:
-    """Yields the sorted free sizes after placing one pod's share on `devices` different GPUs, each result
-    once.
+    """Yields each possible result, the sorted free sizes, of placing one pod's share on `devices` different
+    GPUs.
     """
     if devices == 0:
         yield free

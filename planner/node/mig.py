@@ -190,7 +190,8 @@ def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
 
 
 def geometry(board: Board, wanted: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
-    """Returns how to divide the fewest GPUs for these instances: for each GPU, the instances by profile.
+    """Returns how to divide the fewest GPUs so that they have these instances (`wanted`: their number by
+    profile): for each GPU, the number of its instances by profile.
 
     Each GPU gets a maximal set of these profiles, so the result may have more instances than wanted. Raises
     `KeyError` for a profile that the board does not have.

@@ -1,7 +1,8 @@
-"""Nodes grouped by product, taints and amounts, and which groups could take a pod (CEL: `cluster.nodeKinds`).
+"""Nodes grouped by GPU product, taints and amounts (*kinds of nodes*), and which kinds could take a pod.
 
-A policy's expression can only pass the groups (*kinds of nodes*) to functions that accept them. A cluster of
-thousands of nodes has a few kinds, so a question about all nodes costs a few comparisons.
+Policies see the kinds as the CEL variable `cluster.nodeKinds`; an expression can only pass it to functions
+that accept kinds. A cluster of thousands of nodes has a few kinds, so a question about all nodes costs a few
+comparisons.
 """
 
 from __future__ import annotations
@@ -171,7 +172,9 @@ def claimable(node: Node) -> int:
 
 
 def could_take(kinds: Iterable[NodeGroup], shape: PodShape, claimed: int) -> list[NodeGroup]:
-    """Returns the kinds of nodes that could take a pod of this shape, which also claims `claimed` GPUs."""
+    """Returns the kinds of nodes of which an empty node could take a pod of this shape that, in addition to
+    its requests, claims `claimed` GPUs.
+    """
     return [kind for kind in kinds if (not claimed or kind.gpus >= claimed) and kind.takes(shape)]
 
 

@@ -33,7 +33,8 @@ classes need a few dozen.
 class NumaState:
     """The allocatable and free amounts of each zone, and the `policy` and `scope` of the Topology Manager.
 
-    `allocatable` and `free` are each sorted by amounts, because zones are interchangeable.
+    `allocatable` and `free` are each sorted by amounts, because zones are interchangeable. A zone's amounts
+    are pairs of resource name and amount.
     """
 
     policy: str
@@ -197,7 +198,9 @@ def _stated(requests: Resources) -> Resources:
 
 
 def alignment_for(shape: PodShape) -> Alignment:
-    """Returns the shape's alignment; if it is not known, that of all its devices as one container."""
+    """Returns the shape's alignment; if it is not known, the devices that the pod requests count as those of
+    one container.
+    """
     return assumed(shape.requests) if shape.alignment is None else shape.alignment
 
 

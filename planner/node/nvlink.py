@@ -49,7 +49,9 @@ def groups_fit(size: int, free: Resources, groups: Iterable[tuple[int, int, int]
 
 
 def max_pods_in_groups(size: int, free: Resources, shape: ResolvedShape, limit: int) -> int:
-    """Returns how many pods fit, in NVLink groups, into domains of `size` GPUs on a node, at most `limit`."""
+    """Returns how many pods of this shape fit, in whole NVLink groups, on a node with these free amounts and
+    NVLink domains of `size` GPUs; at most `limit`.
+    """
     group_gpus = shape.nvlink_group * shape.gpus
     if not group_gpus:
         return limit

@@ -33,8 +33,9 @@ def max_pods(
 ) -> int:
     """Returns the number of pods of this shape that fit into the free amounts.
 
-    GPU shares are taken from `gpus`, claimed devices from `available_devices`. For these two the result is at
-    most `limit`, because each further pod is costly to check.
+    GPU shares are taken from `gpus`, claimed devices from `available_devices`. For pods with a share or
+    claims the result is at most `limit`, because each further pod is costly to check; for others, `limit` is
+    ignored.
     """
     requests, claim_specs = (
         requests_on(shape, free) if shape.claims or shape.extended_claims else (shape.requests, ())
@@ -70,10 +71,10 @@ def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedSha
 
 
 def requests_on(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
-    """Returns the amounts that a pod takes on a node with these free amounts, and its claims.
+    """Returns the amounts that a pod takes on a node with these free amounts, and its device claims.
 
-    If a DeviceClass serves an extended resource that the node itself does not offer, the pod gets one claim
-    for each unit.
+    For each unit of an extended resource that a DeviceClass offers and the node does not, the pod gets a
+    claim instead.
     """
     requests, claim_specs = on_node(shape.requests, free), shape.claim_specs
     for name, claim_spec in shape.extended_claims:
@@ -115,7 +116,7 @@ class HostRoom(Protocol):
 
 
 class _OneClassFit:
-    """Computes how many pods of one class fit on a node. What depends only on the shape is computed once."""
+    """Computes how many pods of one class fit on a node. Values that depend only on the shape are kept."""
 
     def __init__(self, pod_class: PodClass, host_level: int) -> None:
         self._shape = shape = pod_class.shape
@@ -150,8 +151,9 @@ class _OneClassFit:
 class _SeveralClassesFit:
     """Computes the maximal combinations of pod counts of several classes that fit on a node.
 
-    There is one instance per search. The key of its memo is everything that `_search` reads. Of the free
-    amounts, only those of requested resources are in the key, so that nodes with equal ones share an entry.
+    There is one instance per search. The key of its memo contains everything that `_search` reads. Of the
+    free amounts, it contains only those of GPUs and requested resources, so that nodes that differ only in
+    others share an entry.
     """
 
     def __init__(self, pod_classes: Sequence[PodClass], host_level: int) -> None:
@@ -195,7 +197,7 @@ class _SeveralClassesFit:
         if not any(takes_devices(available_devices, shape) for shape in self._shapes):
             available_devices = None
         nvlink_size = host.nvlink_size if any(shape.nvlink_group for shape in self._shapes) else 0
-        # GPU shares, claims and NVLink groups depend on free GPUs beyond the amounts that the pods request.
+        # GPU shares, claims and NVLink groups may depend on more free GPUs than the pods request.
         if not (self._claiming or self._sharing or available_devices or nvlink_size):
             amounts = self._useful(free)
         gpus, numa_state = host.gpus if self._sharing else None, host.numa_state
@@ -275,7 +277,9 @@ class _SeveralClassesFit:
         claim_specs: Sequence[tuple[ClaimSpec, ...]],
         counts: tuple[int, ...],
     ) -> int:
-        """Returns how many pods of the last class in `counts` fit, with the claims of all classes."""
+        """Returns how many pods of the last class in `counts`, at most its count there, fit beside the pods
+        of the classes before it, by the device claims of all these pods.
+        """
         pod_class, room = len(counts) - 1, counts[-1]
         gpus = [shape.requests.get(GPU, 0) for shape in self._shapes]
         if not claim_specs[pod_class] and not (
@@ -296,7 +300,7 @@ class _SeveralClassesFit:
         return room
 
     def _max_in_nvlink_groups(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
-        """Returns how many pods of the last class in `counts` fit, with the NVLink groups of all classes."""
+        """Returns the same as `_max_with_claims`, with the classes' NVLink groups instead of their claims."""
         shape, room = self._shapes[len(counts) - 1], counts[-1]
         while room and shape.nvlink_group:
             pods = zip(self._shapes, (*counts[:-1], room), strict=False)
@@ -316,7 +320,7 @@ class _SeveralClassesFit:
     def _max_with_gpu_shares(
         self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]
     ) -> int:
-        """Returns how many pods of the last class in `counts` fit, with the GPU shares of all classes."""
+        """Returns the same as `_max_with_claims`, with the classes' GPU shares instead of their claims."""
         pod_class, room = len(counts) - 1, counts[-1]
         whole = self._requests[pod_class].get(GPU, 0)
         while room:

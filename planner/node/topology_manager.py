@@ -1,4 +1,4 @@
-"""Decides whether the kubelet's Topology Manager admits a pod, from NUMA zones and hints. Pure.
+"""Decides whether the kubelet's Topology Manager admits a pod, from NUMA zones and hints.
 
 Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can provide one
 requested resource; it is preferred if no smaller set has the capacity for it. `single-numa-node` admits a pod
@@ -99,7 +99,7 @@ def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
 
 
 def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, occupied: bool) -> Misfit | None:
-    """Returns the first of the requests, in order, that the kubelet would refuse; None if it admits all.
+    """Returns a `Misfit` for the first request that the kubelet would refuse, None if it admits all in order.
 
     `occupied` False checks the empty node. A request that `stays` reduces the free amounts for later
     requests; an init container's does not.
@@ -117,7 +117,8 @@ def allocate(
     free: list[dict[str, int]],
     requests: Iterable[AlignedRequest],
 ) -> Misfit | None:
-    """Places the requests in the zones one after the other; returns the first that is refused, None for none.
+    """Places the requests in the zones one after the other; returns a `Misfit` for the first that is refused,
+    None if all are admitted.
 
     `allocatable`: the amounts of the empty zones. `free`: the free amounts, which are modified.
     """
@@ -165,7 +166,8 @@ def _is_aligned(allocatable: Sequence[Resources], resource: str, amount: int) ->
 def _chosen(
     policy: str, allocatable: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """Returns the indexes of the zones that the kubelet chooses: the first of the smallest sets with enough.
+    """Returns the indexes of the zones that the kubelet chooses: of the smallest sets of zones that can have
+    the amounts, the first in which they are free.
 
     () for a request without aligned resources, None if the kubelet refuses it.
     """

@@ -15,7 +15,8 @@ from planner.model.topology import Domain
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The counts of one domain. `level`: its label key, "" for the whole topology. `gpus`: all whole GPUs.
+    """The counts of one domain. `level`: its label key, "" for the whole topology. `gpus`: the whole GPUs of
+    all its nodes, used or free, as device plugins offer them.
 
     `unusable`: nodes that are cordoned or not ready. `free`: GPUs that another gang could get now, on usable
     nodes that are not held whole. `pristine`: nothing runs in the domain and no gang holds a part of it.

@@ -45,7 +45,9 @@ class Contested:
 
 
 def contested_gpus(snapshot: Snapshot, group: PodGroup) -> Contested:
-    """Returns the GPUs that the gang's pods may use by labels, taints and size, including those in use."""
+    """Returns the GPUs, free or in use, of all nodes that the gang's pods may use: those whose labels and
+    taints allow a pod, and that have as many GPUs as it requests.
+    """
     kinds = _node_kinds(snapshot.base).kinds
     nodes: dict[int, int] = {}
     for shape in {id(part.shape): part.shape for part in group.pod_sets if part.shape.gpus}.values():
@@ -228,7 +230,7 @@ def _on_node(node: Node, pods: tuple[BoundPod, ...], holds: tuple[Hold, ...]) ->
                 covered.setdefault(namespace_of(pod.name), []).append(pod)
             else:
                 gpus[pod.name] += amount
-    for own in covered.values():  # a reservation covers a gang's pods together: the rest is the first pod's
+    for own in covered.values():  # what a namespace's pods use beyond reservations counts for its first pod
         gpus[own[0].name] += _gpus(unaccounted(own, holds))
     return +gpus
 

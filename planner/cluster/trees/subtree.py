@@ -16,8 +16,8 @@ from planner.model.natural_order import natural
 from planner.model.topology import Domain
 
 Place = tuple[str, ...]
-"""A node's path in which each missing value is replaced by a marker ("\\0", its level, the next finer value).
-Nodes with the same next finer value therefore share an unnamed branch.
+"""A node's path in which each missing value is replaced by a marker: "\\0", the number of its level (from 1),
+and the next finer value. Nodes with the same next finer value therefore share an unnamed branch.
 """
 
 
@@ -205,7 +205,7 @@ def grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree |
 
 
 def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
-    """Returns a branch of this level with only one host."""
+    """Returns a branch of the level `depth` that contains only the host of the node `name`."""
     host = len(path) - 1
     branch = Subtree(host, path, sort_key(place[host]), True, 1, node=name)
     for level in range(host - 1, depth - 1, -1):

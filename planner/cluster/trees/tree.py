@@ -116,7 +116,9 @@ class TopologyTree:
         return [leaf.node for leaf in branch.leaves()]
 
     def with_records(self, cluster: Mapping[str, Node]) -> TopologyTree:
-        """Returns this tree with the records of its nodes in `cluster`; none of them may have moved in it."""
+        """Returns this tree with the node records of `cluster`, in which the nodes of the tree must have the
+        same topology labels.
+        """
         return self._become(cluster, self.root, self.places)
 
     def ancestor(self, name: str, level: int) -> Subtree:
@@ -171,8 +173,8 @@ class TopologyTree:
 def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> TopologyTree:
     """Returns the tree of the nodes in `members`; each node has its own host domain.
 
-    The labels in `members` determine a node's place. `cluster` has the same nodes with all their labels,
-    which `members` may lack (`infrastructure.bare`).
+    The labels in `members` determine a node's place. `cluster` has all nodes with all their labels; the nodes
+    in `members` may lack some (`infrastructure.without_level_labels`).
     """
     host = topology.host_index
     clashing, paths = _paths(topology, members)

@@ -59,14 +59,16 @@ class NodeUsage:
     def free_on(self, node: Node) -> tuple[Resources, SharedGpus | None, AvailableDevices | None]:
         """Returns the free amounts of a node, its GPUs for pods that share one, and its devices for claims.
 
-        The GPUs are None if they cannot be shared, the devices if there are no ResourceSlices.
+        The GPUs are None if they cannot be shared, the devices if no ResourceSlice lists any for the node.
         """
         used, gpus, available_devices = self._settled_on(node)
         free = {name: amount - used.get(name, 0) for name, amount in self._hardware.offers(node).items()}
         return free, gpus, available_devices
 
     def plain_free_on(self, node: Node) -> dict[str, int] | None:
-        """Returns the free amounts of a node, None if GPU shares or claimed devices are to be considered."""
+        """Returns the free amounts of a node; None if pods take GPU shares or claimed devices there, or if
+        the cluster has ResourceSlices: then amounts alone do not determine what is free.
+        """
         if self._hardware.claims.slices:
             return None
         taken = self.promised_on(node.name)
@@ -102,8 +104,8 @@ class NodeUsage:
         return taken, gpus, available_devices
 
     def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """Returns the node's devices from ResourceSlices, and the promised amounts in the form in which
-        `available_now` returns them.
+        """Returns the node's devices from ResourceSlices with their allocations and pending claims, and the
+        promised amounts without claims, as `available_now` does.
         """
         if (
             not self._pods.on(node.name)

@@ -101,7 +101,7 @@ def belongs_to_gang(pod: BoundPod, gang: str, reservation_id: str) -> bool:
 
 
 def carried(pod: BoundPod) -> list[str]:
-    """Returns the ids of the reservations that may account for a pod."""
+    """Returns the reservation ids in a pod's annotation: these reservations may account for the pod."""
     return (
         [reservation_id for reservation_id in pod.reservation.split(",") if reservation_id]
         if pod.reservation
@@ -155,10 +155,10 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Indexes of the reservations. `by_node`: sorted by gang name.
+    """Indexes of the reservations. `by_node`: the holds of each node, sorted by gang name.
 
     `gangs`: the gang of each reservation id. `with_anti_affinity`: the reservations whose pods have
-    anti-affinity, by gang. `by_domain`: the gangs that hold a domain whole, by domain.
+    anti-affinity, by gang. `by_domain`: the gangs that hold a domain whole, by topology name and domain.
     """
 
     by_gang: PersistentMap[str, Reservation] = field(default_factory=PersistentMap)
@@ -175,7 +175,7 @@ class Holds:
     ) -> Holds:
         """Returns the index without the removed and with the added reservations.
 
-        `touched`: returns every node that a reservation blocks.
+        `touched`: returns every node that a reservation holds or uses (`Snapshot.held_nodes`).
         """
         gangs: dict[str, Reservation | None] = {}
         with_terms: dict[str, Reservation | None] = {}
