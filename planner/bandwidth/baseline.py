@@ -109,8 +109,8 @@ def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:
 
 
 def _share(node: Node, used: Resources, shape: ResolvedShape) -> float:
-    """Returns the mean share of cpu and memory requested with one more pod; 1 for a resource that the node
-    lacks.
+    """Returns the mean of the shares of the node's cpu and memory that are requested with one more pod, 0 to
+    1. A resource that the node lacks counts as 1.
     """
     shares = []
     for name, default in _UNSTATED.items():

@@ -45,8 +45,10 @@ class GangLayout:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The layout of the plan and the topology-blind `baseline`; `baseline` is None if only `baseline_pods`
-    pods of the gang have room.
+    """The comparison of a plan with a topology-blind placement.
+
+    `placement`: the layout of the plan. `baseline`: that of the topology-blind placement; None if it has room
+    for only some of the gang's pods. `baseline_pods`: for how many it has room.
     """
 
     placement: GangLayout
@@ -92,8 +94,8 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
 
 
 def answer_layout(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
-    """Returns the layout of an answer; None for fewer than two whole GPUs, for nodes that divide them, or if
-    the answer has a PodSet that the gang does not have.
+    """Returns the layout of an answer's placement; None for fewer than two whole GPUs, for nodes whose GPUs
+    are divided (MIG, time slices), or if the answer has a PodSet that the gang does not have.
     """
     pod_gpus = _gpus(group)
     if any(assignment.pod_set not in pod_gpus for assignment in answer.assignments):
@@ -114,7 +116,7 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 
 def placed(group: PodGroup, answer: Answer) -> PodGroup:
-    """Returns the gang as placed: an elastic gang with the number of its pods that were placed."""
+    """Returns the gang with the pod counts that were placed, which differ only for an elastic gang."""
     counts: Counter[str] = Counter()
     for assignment in answer.assignments:
         counts[assignment.pod_set] += assignment.count

@@ -4,7 +4,7 @@ An NVLink domain is the partition that `nvidia.com/gpu.clique` names (for exampl
 host, or the parts of a host of size `gpu.topology/nvlink-domain-size`. Rates are nominal, in GB/s per GPU and
 direction, by GPU family, product and interconnect label. If a label is missing, a rate is assumed, and
 `Rates.words` says so. The network rate is the narrowest link that the Topology lists, else its
-`bayplan.dev/adapter-gbps`, else NDR (HDR for Ampere).
+`bayplan.dev/adapter-gbps`, else that of InfiniBand NDR (HDR if all nodes have Ampere GPUs).
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[
 
 
 def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Rates:
-    """Returns the rates for a gang on these nodes: the slowest of each kind of link."""
+    """Returns the rates for a gang on these nodes: the slowest within and between domains, with the highest
+    oversubscription.
+    """
     speed, link_name = min(_inside(snapshot.nodes[name]) for name in nodes)
     across, note = _across(snapshot, topology, nodes)
     ratio = max(_stated(snapshot, topology, nodes), _cabled(snapshot, topology, nodes))
@@ -106,7 +108,9 @@ def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tup
 
 
 def _stated(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
-    """Returns the largest oversubscription that the Topology states between the nodes' domains."""
+    """Returns the largest oversubscription that the Topology states for a level at which the nodes are in
+    several domains; 1 if it states none.
+    """
     paths = [topology.path(name, snapshot.nodes[name].labels) for name in nodes]
     spanned = (level for level in range(len(topology.levels)) if _differ(paths, level))
     return max((topology.oversubscription.get(topology.levels[level], 1.0) for level in spanned), default=1.0)

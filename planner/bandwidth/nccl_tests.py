@@ -5,7 +5,7 @@
     1073741824     268435456     float     sum      -1    10776   99.64  186.83      0    10781   99.60 ...
 
 The first four result columns are out of place, the next four in place. Older releases have no column `root`,
-and instead of `#wrong` they have an error such as 5e-07. Either is `N/A` if the data was not checked.
+and instead of `#wrong` they have an error such as 5e-07. This column is `N/A` if the data was not checked.
 Launchers put the rank before each line (`0: `). Source: src/common.cu of nccl-tests.
 """
 

@@ -22,11 +22,12 @@ _MIN_SLOWDOWN = 1.05
 
 
 def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> str:
-    """Returns the warning for a gang that is spread although it prefers one domain, if that costs time.
+    """Returns the warning for a gang that is spread although it prefers one domain, if that costs time; ""
+    for none.
 
-    The warning says how much time that costs, and what would be better. "" if the all-reduce takes less than
-    5 % longer than in the empty cluster, or if the answer repeats an earlier plan. `snapshot` is the cluster
-    in which the gang was planned.
+    The warning says how much time that costs, and what would be better. There is none if the all-reduce takes
+    less than 5 % longer than in the empty cluster, or if the answer repeats the place that the gang already
+    holds. `snapshot` is the cluster in which the gang was planned.
     """
     if answer.decision != "admitted" or answer.replayed:
         return ""

@@ -30,11 +30,11 @@ class NodeSeats:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The placement of a gang. `gpus`: the GPUs of its pods by node: actual if all pods are bound, else
-    planned.
+    """The placement of a gang that holds a reservation, compared with its plan.
 
-    `layout`: the model's estimate; None for fewer than two whole GPUs, or for GPUs that are divided (MIG,
-    time slices).
+    `gpus`: the number of GPUs of its pods by node: of the bound pods if all are bound, else as planned.
+    `layout`: the placement with the model's estimate; None for fewer than two whole GPUs, or for GPUs that
+    are divided (MIG, time slices).
     """
 
     held: Reservation
@@ -52,7 +52,7 @@ class Verification:
 
     @property
     def waiting(self) -> int:
-        """The number of planned pods that are not bound."""
+        """The number of planned pods minus that of bound pods."""
         return sum(seat.planned for seat in self.seats) - sum(seat.bound for seat in self.seats)
 
     @property
@@ -77,8 +77,8 @@ class Comparison:
 def verify(snapshot: Snapshot, held: Reservation) -> Verification:
     """Returns the verification of a reservation.
 
-    If several reservations may account for a pod (`carried`), it counts for this one if the gang has planned
-    pods on the pod's node.
+    If several reservations may account for a pod (`carried`), the pod counts for this one only if the gang
+    has planned pods on the pod's node.
     """
     planned: Counter[str] = Counter()
     for assignment in held.assignments:
@@ -91,7 +91,9 @@ def verify(snapshot: Snapshot, held: Reservation) -> Verification:
 
 
 def compare(layout: GangLayout, run: NcclRun) -> Comparison:
-    """Compares the row of the largest size of a run with the model's estimate for the same layout."""
+    """Returns the measurement of the largest size in a run, with the model's estimate for this size and
+    layout.
+    """
     measured = run.largest
     return Comparison(measured, all_reduce(layout.gpus, measured.size, layout.rates.links))
 

@@ -14,7 +14,7 @@ from planner.model.podgroup import PodGroup
 
 
 def sentence(value: Worth) -> str:
-    """Returns the time of an all-reduce, compared with a topology-blind placement."""
+    """Returns a sentence with the all-reduce times of a placement and of the topology-blind one."""
     words = f"All-reduce of 1 GB: {milliseconds(value.placement)}, topology-blind {_baseline_words(value)}"
     return f"{words}, by the model: {value.placement.estimate.model}."
 

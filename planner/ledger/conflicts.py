@@ -4,10 +4,10 @@ A wanted reservation conflicts with the live reservation of another gang if
 - in one topology, a domain that one of them holds equals, contains or lies in a domain that the other holds
   (one path is a prefix of the other), or contains the whole placement of the other;
 - they share a node, by name and in any topology, and one of them holds whole domains (mode `domain`);
-- both only use the shared node (mode `nodes`), and the reservations that the plan of the wanted one did not
-  count take more there than that plan leaves free. A plan counts the reservations that were in the book,
-  and those that the same replica was about to write. If a counted reservation takes more than was counted,
-  the difference is uncounted.
+- both only use the shared node (mode `nodes`), and uncounted reservations take more there than the plan of
+  the wanted one leaves free. A plan counts the reservations that were in the book when it was made, and those
+  that the same replica was about to write. If a counted reservation takes more than was counted, the
+  difference is uncounted.
 
 The `Headroom` of a plan contains what it leaves free on its nodes. Exceptions to the comparison of amounts:
 - The headroom has no entry for a node if amounts alone do not determine whether pods fit (NUMA zones, parts
@@ -105,9 +105,9 @@ def judge(
 ) -> Reservation | RecordedReservation | Blocked:
     """Returns the verdict on a wanted reservation, given the live reservations in `book`.
 
-    A `Reservation` is to be stored: `wanted`, with the former owner if the gang moves. A
-    `RecordedReservation` is in the book already and is kept. `book` may omit reservations that neither
-    conflict with `wanted` nor have its id.
+    A `Reservation` is to be stored: `wanted`, with the owner of the claimed reservation that it replaces, if
+    any. A `RecordedReservation` is in the book already and is kept. `Blocked`: `wanted` conflicts. `book` may
+    omit reservations that neither conflict with `wanted` nor have its id.
     """
     listed = tuple(book)
     former = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
@@ -159,11 +159,12 @@ def _crowding(
     on_shared_nodes: Iterable[tuple[Reservation, bool]],
     headroom: Headroom,
 ) -> list[str]:
-    """Returns the gangs on nodes where uncounted reservations take more than `wanted` leaves free.
+    """Returns the gangs on nodes where uncounted reservations take more than the plan of `wanted` leaves
+    free.
 
     `on_shared_nodes`: the other reservations on shared nodes, and whether each came after the plan. Older
-    ones are compared too: instead of what is in the book, the plan may have counted a replacement that its
-    replica was about to write, and that was never written.
+    ones are compared too: the plan may have counted, instead of a reservation in the book, its replacement,
+    which the replica was about to write and never wrote.
     """
     guarded, own = _keeps_apart(wanted), used_by(wanted)
     taken: dict[str, dict[str, int]] = {}
@@ -225,7 +226,7 @@ def placement(reservation: Reservation) -> tuple[object, ...]:
 
 
 def moved(former: Reservation, wanted: Reservation) -> Reservation:
-    """Returns the wanted reservation; if the former one was claimed, with its state and owner."""
+    """Returns the wanted reservation; if the former is claimed, with the state and owner of the former."""
     if former.state != "claimed":
         return wanted
     return replace(wanted, state=former.state, expires=former.expires, owner_uid=former.owner_uid)

@@ -30,8 +30,8 @@ class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
 
 
 class Occupied(Exception):  # noqa: N818 - an outcome, and final
-    """The gang `gang` exists and holds the place `where`. It keeps the place although another object of the
-    same name requests one."""
+    """The gang `gang` exists and holds the place `where` ("" if that is no single domain). The gang keeps the
+    place although another object of the same name requests one."""
 
     def __init__(self, gang: str, where: str) -> None:
         self.gang, self.where = gang, where
@@ -47,7 +47,7 @@ class LedgerUnavailable(ReportedError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The reservations in the book for those that a call wants (`Wish`), in the order of the wishes. `new`:
+    """The result of `reserve_all`: for each `Wish`, in order, the reservation that the book has now. `new`:
     the ids that were not in the book before the call.
     """
 

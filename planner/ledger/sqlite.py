@@ -32,8 +32,8 @@ BUSY_SECONDS = 2.0
 
 
 _OWNER_ALONE = 0o600
-"""The mode of a new file: only the owner may read it, because it names the gangs of every tenant. SQLite
-gives the same mode to the files that it creates beside it."""
+"""The mode of a new ledger file: only the owner may read it, because the file names the gangs of every
+tenant. SQLite gives the same mode to the files that it creates beside the ledger."""
 
 
 _Result = TypeVar("_Result")
@@ -91,7 +91,8 @@ class SqliteLedger:
         """Writes all wanted reservations in one step. Raises `Conflict` and writes none if one conflicts.
 
         `planner.ledger.conflicts` defines conflicts, and when a former reservation of the same id is
-        replaced; after a conflict it stays. Raises `ValueError` for mode `none`, which reserves nothing.
+        replaced; after a conflict the former one stays. Raises `ValueError` for mode `none`, which reserves
+        nothing.
         """
         for wish in wishes:
             if wish.reservation.mode == "none":

@@ -102,7 +102,9 @@ _POSSIBLE_CONFLICTS = """
 
 
 Key = tuple[str, int, str, float | None, str]
-"""Id, since, state, expires and owner of a reservation: one of these changes whenever its row does."""
+"""The columns id, since (the revision at which the row was inserted), state, expires and owner_uid of a
+reservation. Every change of a row changes one of these.
+"""
 
 
 class Unreadable(sqlite3.DatabaseError):
@@ -129,8 +131,8 @@ def sweep(connection: sqlite3.Connection, now: float) -> None:
 def read_all(connection: sqlite3.Connection, former: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
     """Returns all reservations in the order of their ids, expired ones too.
 
-    `former`: the former result, whose reservations are not decoded again, so that one change in a large book
-    costs little.
+    `former`: the result of the previous call, whose reservations are not decoded again, so that one change in
+    a large book costs little; {} for the first call.
     """
     return _read(connection, "TRUE", {}, former)
 
@@ -144,8 +146,8 @@ def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | N
 def possible_conflicts(
     connection: sqlite3.Connection, wanted: Reservation, former: Mapping[Key, Reservation]
 ) -> list[RecordedReservation]:
-    """Returns every reservation that could conflict with `wanted`, and the one of the same id: the input of
-    `judge`.
+    """Returns every reservation in the book that could conflict with `wanted`, and the one with the same id
+    if there is one: the input of `judge`.
 
     `former`: as in `read_all`.
     """
@@ -183,7 +185,7 @@ def _read(
 
 
 def insert(connection: sqlite3.Connection, reservation: Reservation) -> None:
-    """Writes the reservation with its domains and nodes; replaces a former one of the same id."""
+    """Writes the reservation with its domains and nodes; replaces an existing reservation of the same id."""
     delete(connection, reservation.id)
     since = advance(connection)
     connection.execute(

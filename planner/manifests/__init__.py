@@ -11,7 +11,9 @@
 - `requirements`: label selectors and node selector terms
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 
-A parameter `where` is the location of an object or field in the input, for error messages.
+A parameter `where` is the location of an object or field in the input, for error messages. The *shape* of a
+pod (`PodShape`) is all of its spec that affects where it fits. The *reservable level* of a Topology is the
+level whose domains a gang holds whole if its placement spans several of them.
 
 Begin with `cluster`.
 """

@@ -67,11 +67,13 @@ _MAX_DEPTH = 32
 
 @dataclass(slots=True)
 class _ClusterObjects:
-    """The objects that were read so far, by kind.
+    """The objects that were read so far: a collection for each kind, by name or NAMESPACE/NAME.
 
-    `flavors`: by Topology name, the node labels of the ResourceFlavors that refer to it. `domains`: the
-    template of each ComputeDomain. `spaces`: the labels of each namespace. `signs`: the objects that show
-    which scheduling systems are installed.
+    `links`: the cables that a Topology states. `flavors`: by Topology name, the node labels of the
+    ResourceFlavors that refer to it. `domains`: the ResourceClaimTemplate of each ComputeDomain. `bounds`:
+    the entries of each LimitRange. `spaces`: the labels of each namespace. `growth`: the node pools that may
+    grow. `signs`: the objects that show which scheduling systems are installed. `ignored`: the number of
+    objects of each other kind.
     """
 
     nodes: dict[str, tuple[Node, Where]] = field(default_factory=dict)
@@ -240,8 +242,8 @@ def _with_flavor_labels(objects: _ClusterObjects) -> list[Topology]:
 
 
 def _with_unique_names(topologies: list[Topology]) -> list[Topology]:
-    """Returns topologies with unique names: equal ones of two kinds are merged, others get their API group
-    added to the name.
+    """Returns the topologies with unique names. Of two with one name, the kind that is later in `SOURCES` is
+    left out if its levels and node selector are the same, else renamed to "NAME (API GROUP)".
     """
     kept: dict[str, Topology] = {}
     for topology in sorted(topologies, key=lambda t: (SOURCES.index(t.source), t.name)):
@@ -337,7 +339,7 @@ def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
 
 
 def aliased(topology: Topology, settings: SchedulerSettings) -> Topology:
-    """Returns the topology with those level names of KAI's ConfigMap that refer to one of its labels."""
+    """Returns the topology with the aliases that KAI's ConfigMap defines for the label keys of its levels."""
     aliases = {name: label for name, label in settings.aliases.items() if label in topology.levels}
     return replace(topology, aliases={**aliases, **topology.aliases}) if aliases else topology
 

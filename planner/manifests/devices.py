@@ -47,8 +47,8 @@ def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
 def _constraints(
     devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
 ) -> Iterator[DeviceConstraint]:
-    """Yields the constraints, each with the (request, alternative) indexes to which it applies;
-    () for all.
+    """Yields the constraints of a claim. Each has the (request, alternative) indexes to which it applies; ()
+    if it applies to all requests.
     """
     places = _places(requests, where)
     for index, constraint in enumerate(maps(devices.get("constraints"), where)):
@@ -79,7 +79,9 @@ def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str,
 
 
 def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
-    """Returns a request; the first of several alternatives, with the later ones as `alternatives`."""
+    """Returns a request of a claim; if it has alternatives (`firstAvailable`), the first of them, with the
+    later ones as `alternatives`.
+    """
     exactly = mapping(request.get("exactly"), where.below("exactly"))
     place = where.below("firstAvailable")
     alternatives = [
@@ -147,8 +149,8 @@ def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]
 
 
 def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
-    """Returns the claims that a pod's spec names, each with the claim that was generated for it (from the
-    pod's status).
+    """Returns the claims and claim templates that a pod's spec names. Each has the name of the claim that was
+    generated for the pod, from the pod's status; "" if the status names none.
     """
     place = where.below("resourceClaims")
     claim_names = {
@@ -167,7 +169,9 @@ def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: W
 
 
 def extended_claim(status: Mapping[str, object], where: Where) -> str:
-    """Returns the claim generated for a pod's extended resources, from its status; "" for none."""
+    """Returns the name of the claim generated for a pod's extended resources, from the pod's status; "" for
+    none.
+    """
     place = where.at_path("status.extendedResourceClaimStatus")
     return text(mapping(status.get("extendedResourceClaimStatus"), place).get("resourceClaimName"), place)
 
@@ -184,8 +188,8 @@ def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
 
 
 def domain_template(item: Mapping[str, object], where: Where) -> str:
-    """Returns the ResourceClaimTemplate that a ComputeDomain generates for its channel. Raises
-    `InputError`.
+    """Returns the name of the ResourceClaimTemplate that a ComputeDomain generates for its channel; "" if it
+    names none. Raises `InputError`.
     """
     spec = mapping(item.get("spec"), where.at_path("spec"))
     channel = mapping(spec.get("channel"), where.at_path("spec.channel"))
@@ -221,7 +225,9 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
 
 
 def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
-    """Returns a device of a ResourceSlice. Attributes in `SINGLE` are kept apart from the others."""
+    """Returns a device of a ResourceSlice. Attributes that distinguish it from equal devices, for example its
+    serial number (`SINGLE`), are kept apart from the others.
+    """
     basic = device  # v1beta1 has the content of a device in the field `basic`
     if "basic" in device:
         basic = mapping(device["basic"], where.below("basic"))

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CachedDocument(dict[str, object]):
-    """A document that caches what was read from it, for documents that are read repeatedly (see `once`)."""
+    """A document that caches what `read_cached` returned for it: some documents are read repeatedly."""
 
     __slots__ = ("value",)
 
@@ -106,7 +106,7 @@ def integer(value: object, where: Where) -> int:
 
 
 def kind_of(value: object) -> str:
-    """Describes a value for messages: "the string 'x'", "a list", "null"."""
+    """Returns the type of a value, and a scalar's value, for messages: "the string 'x'", "a list", "null"."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -56,8 +56,8 @@ def pool_from(item: Mapping[str, object], where: Where) -> GrowingPool | None:
 
 
 def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
-    """Returns a Karpenter NodePool. It does not state instance types, so the resources of a node are
-    unknown.
+    """Returns the pool of a Karpenter NodePool. A NodePool does not state which instance type a new node
+    gets, so the resources of a node are unknown.
     """
     name = str(mapping(item.get("metadata"), where.at_path("metadata"))["name"])
     spec, status = (

@@ -29,7 +29,8 @@ def nccl_job(
     devices_per_gpu: Mapping[str, float],
     image: str = IMAGE,
 ) -> dict[str, object]:
-    """Returns the job for these hosts (by hostname label), with the number of GPUs that each uses.
+    """Returns the job as a manifest. `gpus_by_host`: the number of GPUs of the gang under test by hostname
+    label.
 
     The job uses the same number of GPUs on each host: the smallest of these numbers. It runs only on these
     hosts and tolerates all their taints. Bayplan does not plan it (`SKIP_KEY`), because the reservation of

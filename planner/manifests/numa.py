@@ -65,8 +65,9 @@ def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
 
 
 def _containers(spec: Mapping[str, object], where: Where) -> Iterator[tuple[Mapping[str, object], bool]]:
-    """Yields init containers, then containers, in the kubelet's order, each with whether it keeps its
-    resources while the pod runs. An init container keeps them only as a sidecar (restartPolicy Always).
+    """Yields init containers, then containers, in the kubelet's order. Each comes with a flag: whether it
+    keeps its resources while the pod runs. An init container keeps them only as a sidecar (restartPolicy
+    Always).
     """
     for container in maps(spec.get("initContainers"), where.at_path("initContainers")):
         yield container, container.get("restartPolicy") == "Always"

@@ -74,7 +74,9 @@ def _leaf_spine(settings: SchedulerSettings, config: Mapping[str, object], where
 
 
 def _history(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
-    """Adds the score of each leaf, between 0 and 1, as the controller writes it."""
+    """Returns the settings with the score of each leaf switch, between 0 and 1, that the controller has
+    written: the average of how past gangs ended there.
+    """
     result: dict[str, float] = {}
     for leaf, value in config.items():
         average = _number(value, str(leaf), where)
@@ -85,7 +87,9 @@ def _history(settings: SchedulerSettings, config: Mapping[str, object], where: W
 
 
 def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:
-    """Returns all four weights; a missing one is 0. Raises `InputError` for unknown or negative weights."""
+    """Returns all four weights, normalised to a sum of 1; a missing one is 0. Raises `InputError` for unknown
+    or negative weights, or if all are 0.
+    """
     for name in stated:
         if name not in WEIGHTS:
             raise InputError(f"{name!r} is no weight; use {', '.join(WEIGHTS)}", where)
@@ -137,8 +141,8 @@ ConfigMaps omit it.
 
 
 _KAI_WORDS = {"nvlink": "nvlink-domain", "nvswitch": HOSTNAME, "numa": HOSTNAME}
-"""That recipe's words for topologies that its levels do not name. NVSwitch connects all GPUs of a host,
-and a NUMA node lies within a host: the kubelet chooses the zone.
+"""The level for each word that the recipe's policies use as `topology` without an entry in `levels`. NVSwitch
+connects all GPUs of a host. A NUMA node lies within a host, and the kubelet chooses the NUMA node.
 """
 
 
@@ -169,7 +173,9 @@ _TRACKED = ("requests.", "limits.")
 
 
 def bounds_from(item: Mapping[str, object], where: Where) -> tuple[Bound, ...]:
-    """Returns the entries of a LimitRange. Raises `InputError` for a malformed one."""
+    """Returns the entries of a LimitRange, with amounts in base units. Raises `InputError` for a malformed
+    one.
+    """
     name = text(
         mapping(item.get("metadata"), where.at_path("metadata")).get("name"), where.at_path("metadata.name")
     )

@@ -12,7 +12,7 @@ STEPS = 200
 """Number of samples of a course, at equal intervals: as many as a plot on a terminal can show."""
 WHOLE_RACKS = (1, 2, 4)
 """Sizes of large gangs, in whole racks, for which every state records whether one could start at once; four
-racks of NVL72 are half a scalable unit.
+NVL72 racks are half of an NVIDIA SuperPOD's scalable unit.
 """
 _LINKS = Links(inside=NVLINK["blackwell"])
 
@@ -47,9 +47,9 @@ class GangWait:
 
 @dataclass(slots=True)
 class Moves:
-    """Totals of moves. `gangs`: gangs for which others were moved. `restarts`: moved gangs and pods.
-
-    `lost`: GPU seconds of lost work: from the start of the moved gangs, and during their restart.
+    """Totals of moves. `gangs`: the number of gangs for which others were moved. `restarts`: the number of
+    moved gangs and pods. `lost`: the lost work in GPU seconds: what the moved gangs had done since their
+    start, and the time of their restart.
     """
 
     gangs: int = 0
@@ -61,8 +61,9 @@ class Moves:
 class Course:
     """What happened in a cluster of `gpus` GPUs.
 
-    `mean`: the mean over time. `slowdown`: for each gang of several nodes, its all-reduce time divided by
-    that in the fewest racks that could hold it. `moves`: the gangs restarted elsewhere to make room.
+    `mean`: the mean over time. `waits`: how long each gang waited. `slowdown`: for each gang of several
+    nodes, its all-reduce time divided by that in the fewest racks that could hold it. `moves`: totals of the
+    gangs that were restarted elsewhere to make room.
     """
 
     name: str
@@ -93,7 +94,8 @@ def state_of(use: RackUse, running: int, held: int, waiting: int) -> State:
 
 
 class CourseRecorder:
-    """Records states, each with the time until which it lasted (seconds from 0), as samples and a mean.
+    """Makes samples and a mean of the states of a cluster. Each state is recorded with the time until which
+    it lasted, in seconds from the beginning.
 
     With `end` there are `STEPS` samples at equal intervals. Without it there are at most twice as many: when
     that number is reached, every second sample is removed and the interval doubles.

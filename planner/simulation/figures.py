@@ -30,7 +30,8 @@ class WaitingTime:
 
 @dataclass(frozen=True, slots=True)
 class MeanMoves:
-    """Means per course. `gangs`: gangs for which others were moved. `restarts`: moved gangs and pods.
+    """Means over several courses. `gangs`: the number of gangs for which others were moved. `restarts`: the
+    number of moved gangs and pods.
 
     `gpu_hours`: the lost work in GPU hours. `share`: the lost work as a share of the time of all GPUs.
     """
@@ -54,9 +55,9 @@ class MeanMoves:
 class CourseFigures:
     """Means over time and over several courses of the same name.
 
-    `running`, `held`, `partly` (nod-ai's fragmentation), `pristine`, `startable`, `waiting`: as in `Sample`.
-    `slowdown`: the mean of `Course.slowdown`, 1 if there are no gangs of several nodes. `by_seed`: `running`
-    of each course. `moves`: None if nothing was moved.
+    `running`, `held`, `partly` (the share that nod-ai's leaf-spine scheduler calls fragmentation),
+    `pristine`, `startable`, `waiting`: as in `Sample`. `slowdown`: the mean of `Course.slowdown`, 1 if there
+    are no gangs of several nodes. `by_seed`: `running` of each course. `moves`: None if nothing was moved.
     """
 
     name: str

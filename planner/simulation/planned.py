@@ -40,8 +40,8 @@ such searches."""
 class PlannedStrategy:
     """Bayplan: `planner.planning.plan.plan` on a snapshot with every running gang's reservation.
 
-    With `mode` `auto`, all gangs and single pods have reserve mode `auto`. With `domain`, gangs of several
-    pods with at least `hold_from` GPUs hold whole domains; all others hold what they use.
+    With `mode` `auto`, the planner chooses for every job whether it holds whole domains. With `domain`, gangs
+    of several pods with at least `hold_from` GPUs hold whole domains; all others hold what they use.
     """
 
     partial = False
@@ -159,7 +159,7 @@ def number(node: str) -> int:
 
 
 def gang_of(job: Job, floor: Hall, reserve: ReserveMode) -> PodGroup:
-    """Returns the job as a PodGroup; a gang that fits into a rack requires one rack."""
+    """Returns the job as a PodGroup; a gang of several pods that fits into a rack requires the level rack."""
     pods = PodSet("worker", job.pods, PodShape({GPU: job.gpus, "pods": 1}))
     required = RACK if job.pods > 1 and in_one_rack(job, floor) else ""
     return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)

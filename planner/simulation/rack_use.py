@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 Taken = list[tuple[int, int]]
-"""Pairs: the number of a node, and the GPUs taken on it."""
+"""Pairs: the index of a node, and the number of GPUs taken on it."""
 
 
 class RackUse:
-    """The free GPUs of each node, with sums over racks and all nodes.
+    """The number of free GPUs of each node, with sums over racks and all nodes.
 
-    `capacity[n]`, `free[n]`: the total and the free GPUs of node n. `whole[r]`: the nodes of rack r with all
-    GPUs free. `idle[r]`: the free GPUs of rack r. `busy`: all taken GPUs. `partly`: the nodes with both taken
-    and free GPUs. `pristine`: the racks with no GPU taken.
+    Numbers of GPUs: `capacity[n]`, `free[n]`, all and free ones of node n; `idle[r]`, free ones of rack r;
+    `busy`, all taken ones. Numbers of nodes: `whole[r]`, those of rack r with all GPUs free; `partly`, those
+    with both taken and free GPUs. `pristine`: the number of racks with no GPU taken.
     """
 
     def __init__(self, racks: Sequence[Sequence[int]]) -> None:

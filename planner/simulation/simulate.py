@@ -55,7 +55,8 @@ class _Simulation:
 
     By job number: `placed`, the GPUs of a running or partly placed job; `started`, its first start; `since`,
     the start of its current run; `moved`, its last move; `not_before`, when a job that has released its part
-    may be tried again. `stuck`: the shapes of jobs for which there was no room since the last `_pass`.
+    may be tried again. `stuck`: the shapes (pods, GPUs per pod) of jobs for which no room was found since the
+    last `_pass`. `next_look`: the earliest time of the next search for moves. Times are in seconds.
     """
 
     def __init__(
@@ -145,7 +146,9 @@ class _Simulation:
         self._pass()
 
     def _overdue(self, job: Job) -> None:
-        """Looks for moves when a gang has waited so long that others may be moved for it or an older gang."""
+        """Looks for moves once a gang has waited `limits.after`; an older waiting gang may get the room
+        instead.
+        """
         if isinstance(self.strategy, MovingStrategy) and not self._ran(job):
             self._make_room(self.strategy)
             if not self._ran(job):
@@ -162,7 +165,9 @@ class _Simulation:
         return oldest is not None and self.now - oldest.arrival > PATIENCE
 
     def _pass(self) -> None:
-        """Tries every waiting gang, the oldest first; skips gangs of the same shape as one that failed."""
+        """Tries the waiting gangs, the oldest first, except those of the same shape as one that failed, and
+        gangs of several pods behind one that has waited `PATIENCE`.
+        """
         self.stuck.clear()
         still: list[Job] = []
         blocked = False

@@ -47,9 +47,11 @@ class FirstFit:
 
 
 class BestFit:
-    """Kueue's rule: chooses the rack with the least room that suffices, and there the node with the least.
+    """Kueue's rule: chooses the rack with the least sufficient room; a job smaller than a node gets the node
+    in it with the least sufficient room.
 
-    A gang larger than a rack takes the emptiest racks first; the rest goes to the fullest rack that suffices.
+    A gang larger than a rack takes the emptiest racks first; its last pods go to the fullest rack that has
+    room for all of them.
     """
 
     name, partial = "best fit", False
@@ -91,7 +93,7 @@ class BestFit:
 
 
 class PodByPod:
-    """Schedules the pods one by one with pod affinity, without a gang.
+    """Schedules the pods of a job one by one with pod affinity to each other, without gang scheduling.
 
     The first pod goes to the emptiest node (kube-scheduler's default). The others must be in the rack of that
     node, and placed pods occupy their GPUs until the rest are placed.

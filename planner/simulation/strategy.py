@@ -37,7 +37,8 @@ class Strategy(Protocol):
     partial: bool
 
     def place(self, job: Job, floor: Hall) -> Taken:
-        """Returns the GPUs for the job or a further part of it, empty if there is no room.
+        """Returns the GPUs for the job; with `partial`, perhaps for only some of its pods that have none yet.
+        Empty if there is no room.
 
         The caller takes these GPUs from `floor`.
         """

@@ -26,8 +26,8 @@ _NUMA = "NUMA Affinity"
 
 @dataclass(frozen=True, slots=True)
 class GpuMatrix:
-    """The GPUs of a node. `gpus`: their number. `domains`: GPUs in each NVLink domain, 1 for a GPU without
-    NVLink. `by_zone`: GPUs by NUMA zone; empty if the output names none.
+    """The GPUs of a node. `gpus`: their number. `domains`: the number of GPUs in each NVLink domain, 1 for a
+    GPU without NVLink. `by_zone`: the number of GPUs by NUMA zone; empty if the output names no zone.
     """
 
     gpus: int

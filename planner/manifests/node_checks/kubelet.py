@@ -140,6 +140,6 @@ def _total(entries: object) -> int:
 
 
 def _number(zone: str, index: int) -> int:
-    """Returns the number of a zone, which a NodeResourceTopology names `node-0`."""
+    """Returns the number at the end of a zone's name, for example 0 for `node-0`; `index` if it has none."""
     ending = zone.rpartition("-")[2]
     return int(ending) if ending.isdecimal() else index

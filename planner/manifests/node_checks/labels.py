@@ -84,8 +84,8 @@ def _has_gpus(node: Node) -> bool:
 
 
 def _missing_levels(level: str, members: list[Node]) -> Iterator[NodeFinding]:
-    """Finds nodes without a level that others have; other nodes of the same NVLink clique show the expected
-    value.
+    """Finds nodes without a label of a level that other nodes have. If the other nodes of the same NVLink
+    clique have one value of the label, this value corrects the fault.
     """
     by_clique = _values_by_clique(level, members)
     if not any(node.labels.get(level) for node in members):
@@ -135,8 +135,8 @@ def _values_by_clique(level: str, members: list[Node]) -> Mapping[str, set[str]]
 
 
 def _single_node_domains(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
-    """Finds domains of one node at a level where domains have several: a misspelt label creates such a
-    domain.
+    """Finds domains with a single node at the level above the host, if the median of its domains has
+    `_MIN_MEDIAN` nodes or more: a misspelt label creates such a domain.
     """
     depth = len(topology.levels) - 1
     level = topology.levels[depth - 1]

@@ -22,8 +22,10 @@ from planner.node.mig import Board, board_of, geometry, gpus_needed
 
 @dataclass(frozen=True, slots=True)
 class MigPlan:
-    """`configs`: nvidia-mig-parted configurations by name. `by_node`: the configuration of each divided node.
-    `unplaced`: a sentence for each kind of pods that no idle node can serve.
+    """How to divide the GPUs of idle nodes.
+
+    `configs`: nvidia-mig-parted configurations by name. `by_node`: the name of the configuration of each node
+    to divide. `unplaced`: a sentence for each workload and set of slices that no idle node can serve.
     """
 
     configs: Mapping[str, list[dict[str, Any]]]
@@ -50,7 +52,9 @@ class _IdleNode:
         return True
 
     def config(self) -> list[dict[str, Any]]:
-        """Returns the node's GPUs by index: equally divided ones together, then the whole ones."""
+        """Returns the node's GPUs as entries of an nvidia-mig-parted configuration: one entry with the
+        indexes of all GPUs that are divided in the same way, and one for the GPUs that stay whole.
+        """
         sets = geometry(self.board, self.slices)
         alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
         for index in range(self.gpus):

@@ -69,7 +69,8 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
     """Returns the ids of the reservations that may account for the pod, joined by a comma; "" for none.
 
-    These are the one in the pod's annotation, and the one for the nodes that Kueue assigned to its Workload.
+    These are the reservation in the pod's annotation, and that of the Workload's gang if Kueue has assigned
+    nodes to the pod.
     """
     own, workload = annotations.get(RESERVATION_KEY, ""), annotations.get(KUEUE_WORKLOAD, "")
     if not workload or not any(map(_KUEUE_TOPOLOGY.fullmatch, annotations)):

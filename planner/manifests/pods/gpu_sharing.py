@@ -78,10 +78,11 @@ def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
 def shared_by(
     requests: dict[str, int], namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Returns the GPU groups of a bound pod that shares GPUs, or that reserves one for sharing.
+    """Returns the GPU groups of a bound pod that shares GPUs, or that marks a GPU as shared (see the module);
+    () for any other pod.
 
-    Adds the share to the pod's `requests`. In those of a reserving pod, replaces the GPU by the resource
-    `MARKER`: the pods that share the GPU account for it. A pod that requests whole GPUs shares none.
+    Changes the pod's `requests`: adds the share; for a marking pod, replaces the GPU by the resource
+    `MARKER`, because the pods that share the GPU account for it. A pod that requests whole GPUs shares none.
     Annotations that KAI would have refused are ignored: other programs may have written them.
     """
     groups = groups_of(labels)

@@ -84,7 +84,8 @@ def remembered_shape(
     """Returns the shape of a pod as `shape_of` does, from its cache; None if the pod is malformed or too
     large for the cache.
 
-    For callers with hundreds of pods: making the `where` of a pod takes as long as finding its shape here.
+    This function has no parameter `where`, for callers with hundreds of pods: making a `where` takes as long
+    as finding the shape in the cache.
     """
     content = spec_content(pod_spec, labels, annotations)
     if content is None:
@@ -101,8 +102,8 @@ def spec_content(
     """Returns the part of the spec that determines the shape, as a cache key; None if it is not cached.
 
     The labels are left out if nothing in the spec selects pods by label. The key is the same for all pods of
-    a controller, for a pod before and after most policies, and for templates that differ only in what they
-    run.
+    a controller, for a pod before and after most policies have patched it, and for templates that differ only
+    in what they run.
     """
     if not isinstance(spec, dict):
         return None
@@ -238,8 +239,8 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
 
 
 def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Where) -> dict[str, int]:
-    """Returns the amounts of pod-level resources that replace the containers' sums, or that no container
-    requests.
+    """Returns the pod-level amounts, in base units, that apply instead of `total`, the sums over the
+    containers: pod-level requests, and limits of resources that no container requests.
     """
     stated = mapping(mapping(spec.get("resources"), where.below("resources")).get("requests"), where)
     return {

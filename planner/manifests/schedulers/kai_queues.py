@@ -24,8 +24,10 @@ UNITS = {GPU: 1.0, "cpu": 1.0, "memory": 1e6}
 
 @dataclass(slots=True)
 class KaiQueues:
-    """`limits`: the GPU limit of each queue that has one. `quotas`: by resource and queue, the quota in base
-    units. `above`: the parent of each queue, or "".
+    """The KAI Queues that were read so far, with their bounds.
+
+    `limits`: the GPU limit of each queue that has one. `quotas`: by resource and queue, the quota in base
+    units; queues without a bound are left out. `above`: the parent of each queue, or "".
     """
 
     limits: dict[str, float] = field(default_factory=dict)
@@ -49,11 +51,15 @@ class KaiQueues:
                 self.quotas[resource][name] = quota * unit
 
     def lowest_limits(self) -> dict[str, QueueBound]:
-        """Returns for each queue the lowest GPU limit that applies to it, and the queue that states it."""
+        """Returns by queue its own or its ancestors' lowest GPU limit, and the queue that states the limit.
+        Queues to which no limit applies are left out.
+        """
         return self._lowest(self.limits)
 
     def lowest_quotas(self) -> dict[str, dict[str, QueueBound]]:
-        """Returns the lowest quota that applies, and the queue that states it, by queue and resource."""
+        """Returns by queue and resource the queue's own or its ancestors' lowest quota, and the queue that
+        states the quota. Queues to which no quota applies are left out.
+        """
         by_resource = {resource: self._lowest(own) for resource, own in self.quotas.items()}
         return {
             queue: quotas

@@ -15,7 +15,9 @@ from planner.model.errors import Where
 
 @dataclass(slots=True)
 class KueueQueues:
-    """`queues`: the ClusterQueue of each LocalQueue (NAMESPACE/NAME). `flavors`: the flavor names of each
+    """The Kueue objects that were read so far, as references from one to the next.
+
+    `queues`: the ClusterQueue of each LocalQueue (NAMESPACE/NAME). `flavors`: the flavor names of each
     ClusterQueue. `topology_of`: the topologyName of each ResourceFlavor, "" for none.
     """
 
@@ -41,7 +43,9 @@ class KueueQueues:
             self.topology_of[name] = text(spec.get("topologyName"), where.at_path("spec.topologyName"))
 
     def topologies(self) -> dict[str, frozenset[str]]:
-        """Returns the Topologies of each LocalQueue's flavors; queues with an unknown flavor are left out."""
+        """Returns by LocalQueue the names of its flavors' Topologies; empty if its flavors have none. Queues
+        with an unknown ClusterQueue or flavor are left out.
+        """
         by_queue = {
             queue: [self.topology_of[flavor] for flavor in self.flavors[cluster_queue]]
             for queue, cluster_queue in self.queues.items()

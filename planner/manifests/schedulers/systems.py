@@ -100,7 +100,7 @@ DEFINITION = "CustomResourceDefinition"
 
 
 _QUEUES: Mapping[Kind, str] = {("scheduling.run.ai", "Queue"): KAI, ("kueue.x-k8s.io", "LocalQueue"): KUEUE}
-"""The queues that workloads name by label."""
+"""The kinds of queues that workloads name by label, each with its system."""
 
 
 SYSTEM_OF: Mapping[Kind, str] = {kind: row.name for row in SYSTEMS for kind in row.kinds}
@@ -165,8 +165,9 @@ def _run_by(container: Mapping[str, object]) -> Iterator[str]:
 class SchedulerSigns:
     """The indications of scheduling systems that were read so far; `seen` sums them up.
 
-    `queues`: as in `SchedulersSeen`, for the systems of which any queue was read. `flavored`: the Kueue
-    Topologies that a ResourceFlavor names, None if no ResourceFlavor was read.
+    `objects`: by system, the first object that indicates it, as text. `queues`: by system, the names of its
+    queues; systems without any queue are left out. `flavored`: the Kueue Topologies that a ResourceFlavor
+    names, None if no ResourceFlavor was read.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -197,8 +198,8 @@ class SchedulerSigns:
         )
 
     def _followed(self, topologies: Iterable[Topology]) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Returns, by system, the levels of each Topology that it uses; Kueue uses those that a
-        flavor names.
+        """Returns by system and name the levels of each Topology that the system uses. Kueue uses only those
+        that a ResourceFlavor names; all count if no ResourceFlavor was read.
         """
         followed: dict[str, dict[str, tuple[str, ...]]] = {}
         for topology in topologies:
@@ -212,9 +213,10 @@ class SchedulerSigns:
 
 
 def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()) -> SchedulersSeen:
-    """Returns the summary of a watched cluster, with its pods; a kind without objects does not exist there.
+    """Returns the summary for a cluster that Bayplan watches, with the pods that indicate schedulers.
 
-    `unread`: kinds that Bayplan has no permission to read, so nothing is known about their objects.
+    There, what was not seen does not exist: a system without queues or Topologies has empty entries, while a
+    missing entry means unknown. `unread`: kinds that Bayplan has no permission to read; they stay unknown.
     """
     listed_systems = [system for kind, system in _QUEUES.items() if kind not in unread]
     return SchedulersSeen(
@@ -229,10 +231,11 @@ def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()
 
 
 def _shown(objects: Mapping[str, str], pods: Witnesses) -> dict[str, str]:
-    """Returns, by name, the sign of each scheduler's presence, in words.
+    """Returns by name, for each scheduling system that is present, the object or pod that indicates it, as
+    text.
 
-    A kind can belong to a system and to the system that is installed on top of it (Run:ai on KAI). If that
-    upper system is seen itself, the shared kinds indicate only it.
+    Objects of a system also exist if another system is installed on top of it (Run:ai on KAI). If that upper
+    system is present, the lower one is left out unless a pod runs its scheduler or was bound by it.
     """
     running: dict[str, str] = {}
     for pod, names in pods:

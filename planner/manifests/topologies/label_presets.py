@@ -1,7 +1,7 @@
 """Known sources of topology labels, with their label keys from coarse to fine.
 
-From the documentation of the sources (GPU feature discovery, Topograph, the clouds). They number levels in
-different directions; here every row is from coarse to fine. The hostname is added to each.
+The keys are from the documentation of the sources (GPU feature discovery, Topograph, the clouds). The sources
+number levels in different directions; here every row is from coarse to fine. `infer` adds the hostname.
 """
 
 from __future__ import annotations
@@ -89,11 +89,12 @@ _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "
 
 
 def with_labels_beside_pools(objects: Sequence[Topology], nodes: Iterable[Node]) -> list[Topology]:
-    """Returns the topologies of objects, and one derived from the labels of the nodes that no object covers.
+    """Returns the topologies in `objects`; without any, the one that the labels of all nodes give.
 
-    Without objects these are all nodes. If each object covers only a node pool (for example a Kueue Topology
-    whose ResourceFlavor has node labels), these are the nodes with devices outside all pools. A Kueue queue
-    without a topology uses such nodes, and a gang there is placed by their labels.
+    If each object covers only a node pool (for example a Kueue Topology whose ResourceFlavor has node
+    labels), the result also has a topology by the labels of the nodes with devices outside all pools, if
+    there are such nodes. A Kueue queue without a topology uses them, and a gang there is placed by their
+    labels.
     """
     if not objects:
         return [infer(nodes)]

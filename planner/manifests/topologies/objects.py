@@ -111,8 +111,8 @@ def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where:
 def _oversubscription(
     annotations: Mapping[str, str], levels: tuple[str, ...], where: Where
 ) -> dict[str, float]:
-    """Parses `LEVEL=RATIO,…`: links between domains of the level carry 1/RATIO of what their
-    nodes can send.
+    """Returns the ratio of each level from `LEVEL=RATIO,…`: the links between two domains of the level carry
+    1/RATIO of what the nodes in a domain can send.
     """
     result: dict[str, float] = {}
     place = where.at_path(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")

@@ -18,8 +18,8 @@ from planner.model.topology import Topology
 from planner.model.words import counted
 
 HAND_MADE = "labels"
-"""The source of nodes without labels of a known source: region, zone, or keys that end in a word such as
-"rack".
+"""The source of a proposal for nodes without labels of a preset: its levels are the region, the zone, or
+label keys that end in a word such as "rack".
 """
 
 
@@ -32,7 +32,9 @@ API_VERSIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A topology, the source of its labels, the nodes that it covers, and notes for its reader."""
+    """A proposed topology, the source of its labels (the name of a preset, or `HAND_MADE`), the nodes that it
+    covers, and notes for the user.
+    """
 
     topology: Topology
     source: str
@@ -56,8 +58,8 @@ class Proposal:
 
 
 def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
-    """Returns a proposal for each group of nodes, the largest first; none for nodes with no level but the
-    host.
+    """Returns a proposal for each group of nodes, the largest group first. Groups whose only level is the
+    host get none.
     """
     groups = _groups(sorted(nodes, key=lambda node: natural(node.name)))
     inferred = [(source, infer(members), members) for source, members in groups]
@@ -118,8 +120,8 @@ def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:
 
 
 def _notes(topology: Topology, level: str, members: Sequence[Node]) -> list[str]:
-    """Returns sentences on one level: nodes without its label, repeated values, a level that
-    divides nothing.
+    """Returns notes on one level: how many nodes lack its label, whether values repeat under different
+    parents, and whether each domain above it contains only one of its domains.
     """
     depth = topology.index(level) + 1
     paths = {topology.path(node.name, node.labels)[:depth] for node in members if node.labels.get(level)}

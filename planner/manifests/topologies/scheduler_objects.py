@@ -45,7 +45,7 @@ NOT_OF_FLAVORS = ("pods", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """An object, and notes for the user."""
+    """A proposed object, and notes for the user."""
 
     manifest: Json
     notes: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def kai_objects(
     """Returns a Topology for each group of nodes, a parent Queue, and a Queue in it for each name in
     `queues`.
 
-    The number in `queues` is the GPU quota; None for an unlimited one.
+    `queues`: the GPU quota by queue name, None for no bound.
     """
     promised = sum(gpus or 0 for gpus in queues.values())
     total = sum(node.allocatable.get(GPU, 0) for node in nodes)
@@ -115,14 +115,17 @@ def _kueue(kind: str, metadata: Mapping[str, str], spec: Json) -> Json:
 
 
 def _flavor(proposal: Proposal, nodes: Sequence[Node]) -> Proposed:
-    """Returns the flavor of the nodes of a topology, which needs a label that selects these nodes."""
+    """Returns the ResourceFlavor for the nodes of a topology. It selects these nodes by a label."""
     labels, notes = _own_labels(proposal, nodes)
     spec: Json = {"nodeLabels": labels, "topologyName": proposal.topology.name}
     return Proposed(_kueue("ResourceFlavor", {"name": proposal.topology.name}, spec), notes)
 
 
 def _own_labels(proposal: Proposal, nodes: Sequence[Node]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Returns a label that all nodes of a proposal and no other nodes have, and notes on it."""
+    """Returns labels that all nodes of a proposal and no other nodes have: the topology's node selector, or
+    one shared label, without notes. If there is none, returns a node-pool label, and a note that tells the
+    user to add this label to the nodes.
+    """
     if proposal.topology.node_selector:
         return dict(proposal.topology.node_selector), ()
     names = {node.name for node in proposal.members}
@@ -178,8 +181,9 @@ def _quota(resource: str, amount: int) -> str:
 
 
 def compute_domain(name: str, namespace: str, nodes: Iterable[Node] | None) -> Proposed:
-    """Returns a ComputeDomain whose channel pods claim by the template NAME-channel; `nodes` is None if
-    unknown.
+    """Returns a ComputeDomain. Pods claim its channel by the ResourceClaimTemplate NAME-channel.
+
+    `nodes`: the cluster's nodes, whose NVLink cliques a note counts; None if unknown.
     """
     template = f"{name}-channel"
     notes = [
