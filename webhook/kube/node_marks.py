@@ -18,8 +18,8 @@ write the node too.
 @dataclass(frozen=True, slots=True)
 class CordonMark:
     """The mark on a node, an annotation. `aim`: the goal of the defragmentation in words. `gang`: the gang
-    that is to be placed, NAMESPACE/KIND/NAME, "" if whole domains are freed. `since`: RFC 3339. `by`:
-    "leader" if Bayplan's leader began the defragmentation, "" if a user did.
+    that is to be placed, NAMESPACE/KIND/NAME, "" if whole domains are freed. `since`: when the
+    defragmentation began (RFC 3339). `by`: "leader" if Bayplan's leader began it, "" if a user did.
     """
 
     aim: str

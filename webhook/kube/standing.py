@@ -1,7 +1,7 @@
 """Reads which gangs hold a place, and which wait and for what, for commands and the live page. Read-only.
 
-It uses the watches of a replica and the rules of its controller: what it reports is what the controller
-decides in its next round. Begin with `standing_of`.
+The state comes from the same watches as in a replica and the rules of its controller, so it is what the
+controller decides in its next round. Begin with `standing_of`.
 """
 
 from __future__ import annotations

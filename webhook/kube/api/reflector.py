@@ -47,7 +47,8 @@ class Handler(Protocol):
 
 @dataclass(slots=True)
 class Reflector:
-    """Lists and watches the resource at `path`. `find` looks the path up before each list ("" for none).
+    """Lists and watches the resource at `path`. `find` looks the path up before each list ("" if there
+    is no such resource); None if the path is fixed.
 
     `query`: parameters of the list and the watch. `synced` is set after the first complete list, or when
     there is no such resource. `problem`: the current fault, "" while the watch is open. `forbidden`: the

@@ -69,7 +69,7 @@ class Store(Generic[Read]):
         return self._versions.get(key, "")
 
     def read(self, item: Json) -> Line[Read]:
-        """Reads an object; a version that is in the store is not read again."""
+        """Returns what was read of an object; a version that is in the store is not read again."""
         key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))
         if version and self._versions.get(key) == version:
             return Line(key, version, is_old=True)

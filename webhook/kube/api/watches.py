@@ -34,8 +34,8 @@ class Watches:
                 await task
 
     def waiting(self) -> str:
-        """Returns what has not been read for the first time yet, with the problem if there is one; "" if all
-        is read.
+        """Returns which resource has not been listed yet, or why it cannot be listed; "" once each watch has
+        listed its resource.
         """
         left = [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
         if not left:

@@ -344,7 +344,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", text)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
-        """Reserves the place, then admits the pods. If admitting fails, rule 4 of `reconcile` does it."""
+        """Reserves the place, then admits the pods. If the latter fails, the next round does it (rule 4)."""
         gang = action.gang
         if action.reservation is not None:
             await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)

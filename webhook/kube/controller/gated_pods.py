@@ -50,7 +50,7 @@ def is_placed_by_kueue(spec: Mapping[str, Any]) -> bool:
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
     """Returns the pod's terms `former`, each with our requirements added, or only our `terms` if it has none.
 
-    If `terms` are several, the requirement is that the node is one of `hosts`.
+    If `terms` are several, the added requirement is that the node is one of `hosts`.
     """
     if not former:
         return [node_term_json(term) for term in terms]

@@ -48,7 +48,9 @@ def ownerless(world: World, seen: frozenset[Claim]) -> tuple[Reservation, ...]:
 
 
 def is_ownerless(world: World, reservation: Reservation) -> bool:
-    """Returns whether no object in the watches belongs to a reservation."""
+    """Returns whether no object in the watches belongs to a reservation; False if the kind of its object is
+    not watched.
+    """
     kind = kind_of(reservation.gang)
     if reservation.gang in world.gangs or is_used(world.snapshot, reservation):
         return False
@@ -93,7 +95,7 @@ class _Object:
 
 
 class _StoredObjects:
-    """The objects of namespaces as the API server stores them, read when needed and once."""
+    """The objects that the API server stores; those of a kind in a namespace are read at most once."""
 
     def __init__(self, api: Api, paths: Mapping[str, Iterable[str]], shows: Shows) -> None:
         self._api, self._paths, self._shows = api, paths, shows

@@ -55,8 +55,8 @@ def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> W
 
 
 def notes_of(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> dict[str, str]:
-    """Returns the annotations about the places of gangs: the summary, and the reservation ids in the order of
-    the object's replicas.
+    """Returns the annotations about the places of an object's gangs: the summary of the placement, and the
+    reservation ids in the order of the object's replicas.
     """
     return {
         PLACEMENT: placement_note(_plan(snapshot, held)),

@@ -1,4 +1,4 @@
-"""Why the scheduler does not bind the pods of a gang that holds a place, in the scheduler's own words.
+"""Reads why the scheduler does not bind the pods of a gang that holds a place, in the scheduler's own words.
 
 kube-scheduler writes the reason into the pod's condition PodScheduled, which is read as `Unbound.verdict`
 (see `gangs.py`): "NAME says: REASON", "" if the scheduler has not tried. KAI writes "Unable to schedule pod"

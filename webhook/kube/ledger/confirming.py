@@ -1,4 +1,4 @@
-"""The ledger for admission calls. An AdmissionReview proves nothing, only an object that is stored does.
+"""The ledger for admission calls, which trusts no AdmissionReview, but only objects in the API server.
 
 Anybody who can reach the Service can send an AdmissionReview. No place is therefore released, taken over or
 made permanent because of a review alone. A claim waits until a watch shows the object. A release is left to
@@ -62,8 +62,8 @@ class ConfirmingLedger:
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
         """Reserves as `KubeLedger.reserve_all` does.
 
-        Raises `Occupied` if an existing workload has claimed another place under the name of a wish, and it
-        is not the workload that the wish is for.
+        Raises `Occupied` if the gang of a wish holds another place or has another request, and the workload
+        that has claimed the place still exists and is not the one that the wish is for.
         """
         return await self._ledger.reserve_all(wishes, now, self._keeps)
 

@@ -1,7 +1,7 @@
 """Reads and writes Reservation objects. Pure.
 
-The order of the book is that in which etcd stored the places of gangs (docs/decisions/0103). A written place
-is a proposal: it blocks every later one from then on, and the gang holds it if no earlier one blocks it.
+Reservations are ordered as etcd stored the places of their gangs (docs/decisions/0103). A written place is a
+proposal: it blocks every later one from then on, and the gang holds it if no earlier one blocks it.
 `Entry.order` is the resource version with which the place was written: that of the object until its next
 write, and `status.since` afterwards.
 """
@@ -103,7 +103,7 @@ def is_next(name: str) -> bool:
 def moved(reservation: Reservation, order: int, former: Entry) -> Json:
     """Returns the merge patch that gives the gang's own object the place that was proposed with `order`.
 
-    The patch applies only to the version of `former`; the other patches here only to that of `entry`.
+    The patch applies only to the version of `former`; those of `claimed` and `prolonged`, to that of `entry`.
     """
     document = proposed(reservation)
     return {
@@ -130,8 +130,8 @@ def prolonged(entry: Entry, expires: float) -> Json:
 
 
 def _summary(reservation: Reservation) -> Json:
-    """Returns the values of the additional printer columns: the domain as one word, the number of nodes and
-    of GPUs.
+    """Returns the values of the additional printer columns: the path of the domain, the number of nodes
+    and of GPUs.
     """
     requests = dict(reservation.requests)
     gpus = sum(

@@ -181,8 +181,8 @@ class KubeLedger:
         return False
 
     async def sweep(self, now: float) -> tuple[Reservation, ...]:
-        """Deletes expired holds without an owner, and returns them. If several replicas sweep at the same
-        time, only one of them returns each hold.
+        """Deletes expired holds without an owner, and returns them; claims the others for their owners. If
+        several replicas sweep at the same time, only one of them returns each hold.
         """
         swept: list[Reservation] = []
         async with _reachable():

@@ -101,8 +101,8 @@ class Proposals:
         """Tasks that withdraw the proposals of calls that ended before they had all of their places."""
 
     async def take(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
-        """Takes all places. If it cannot, it withdraws its proposals and raises `Conflict`,
-        `LedgerUnavailable` or, for a place that `keeps` protects, `Occupied`.
+        """Takes a place for each wish. If one cannot be taken, the call withdraws its proposals and raises
+        `Conflict`, `LedgerUnavailable` or, for a place that `keeps` protects, `Occupied`.
         """
         call = _Call(tuple(wishes), now, keeps)
         pause, why = FIRST_PAUSE, "the API server is too slow; retry"

@@ -1,7 +1,7 @@
 """Makes room for gangs that have waited long, as a task of the leader: the parameters `defrag.*`, off by
 default.
 
-It does the same as `bayplan defrag --for GANG --apply`, with the same `Mover`, one set of moves at a time.
+The task does the same as `bayplan defrag --for GANG --apply`, by a `Mover`, one set of moves at a time.
 Between the starts of two sets are at least `every` seconds, also after a change of leader; a moved workload
 is not moved again for a day. Any surprise ends the moves and uncordons the nodes, because no user is there to
 decide how to continue. If the leader dies, the next one uncordons its nodes.

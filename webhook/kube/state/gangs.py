@@ -36,7 +36,9 @@ DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup"))
-"""Rows of the kinds whose objects may be a gang, own a gang, or own pods and be owned by a gang."""
+"""Rows of the kinds whose objects may be a gang, own a gang, or stand between a gang and its pods, as the Job
+of a JobSet does.
+"""
 
 
 NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)

@@ -51,7 +51,7 @@ class SchedulerWatch:
         return before != set(self._pods)
 
     def definitions(self) -> list[Json]:
-        """Returns a CustomResourceDefinition for each served kind: the form in which files show it too."""
+        """Returns a CustomResourceDefinition for each served kind, as a file with a cluster's objects has."""
         head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": DEFINITION}
         return [{**head, "metadata": {"name": name}} for name in self._served]
 

@@ -1,7 +1,7 @@
 """Finds faults in the installation of schedulers beside Bayplan. Pure.
 
-Checks that each system runs, that objects which others refer to exist, that its version reads what Bayplan
-writes, and that no two systems queue the same workload.
+Checks that each system runs in a version that reads what Bayplan writes, that the objects to which its other
+objects refer exist, and that no two systems queue the same workload.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Adopted:
 
 @dataclass(slots=True)
 class NodesByLabels:
-    """Finds the nodes of a snapshot by the labels in assignments; computed once for each set of label
+    """Finds the nodes of a snapshot by the labels in assignments, with one index for each set of label
     keys.
     """
 
