@@ -55,7 +55,8 @@ HEALTH_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class GangStanding:
-    """The state of one gang. `created`: seconds since the epoch, 0 if only the gang's reservation is known.
+    """The state of one gang. `group`: its request; None if only its reservation is known. `created`: seconds
+    since the epoch, 0 if only its reservation is known.
 
     `position`: in the queue, from 1; 0 if the gang is not queued. `bound`: the number of its pods on nodes,
     at most its size; `surplus`: the number beyond its size, for example a pod that terminates while its

@@ -20,8 +20,8 @@ from webhook.placement.hold_limits import Limits, no_limits
 
 @dataclass(frozen=True)
 class World:
-    """The cluster at one moment, as far as it is known. `works`: the stored workloads. `pods`: the unbound
-    pods. `kinds`: the workload kinds that are watched.
+    """The cluster at one moment, as far as it is known. `snapshot`: has the reservations too. `works`: the
+    stored workloads. `pods`: the unbound pods. `kinds`: the workload kinds that are watched.
 
     `now`: seconds since the epoch. `observed`: the namespaces that are not enforced. `patience`: by
     namespace, for how many seconds a place is kept that no pod uses; 0 means forever. `limits`: returns what

@@ -30,7 +30,8 @@ _NEXT = "-next"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A stored Reservation object. `version`: its resource version. `since`: the resource version with which
+    """A stored Reservation object. `name`: the id of the reservation, with a suffix if the object proposes
+    another place (`next_name`). `version`: its resource version. `since`: the resource version with which
     its place was written, 0 if that was the last write of the object. `reservation`: None if the object has
     no state or is malformed; it is then ignored.
     """

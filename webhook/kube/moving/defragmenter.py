@@ -63,9 +63,12 @@ class Defragmenter:
     clock: Callable[[], float] = time.monotonic
     look_seconds: float = LOOK_SECONDS
     _waiting: Lasting = field(default_factory=Lasting)
+    """Since when each gang waits whose namespace allows moves for it."""
     _began: float = 0.0
+    """When the last moves began, or this replica began to lead. Here and below: seconds of `clock`."""
     _next_search: float = 0.0
     _last_event: dict[str, float] = field(default_factory=dict)
+    """When each gang last got an event that no moves were found for it."""
     _rests: dict[str, float] = field(default_factory=dict)
     """Until when a moved workload is not moved again, by the UID of its pods' controller or else by name."""
     _cordons: bool = False

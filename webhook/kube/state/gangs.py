@@ -75,8 +75,9 @@ class GroupSource:
 @dataclass(frozen=True, slots=True)
 class Work:
     """A stored workload object. `created`: seconds since the epoch. `owner`: the UID of its controller, ""
-    for none. `queued`: its annotation says that it is in Bayplan's queue. `ids`: the reservations that it
-    names.
+    for none. `gangs`: those for which it reserves places; () if another object does, its pods are planned one
+    by one, or none needs a plan. `queued`: its annotation says that it is in Bayplan's queue. `ids`: the ids
+    of the reservations that it names.
 
     `notes`: the placement annotations on it and its templates. `leaving`: it is being deleted. `failed`: it
     has finished with a failure. `skip`: it and everything that it creates opted out of planning.

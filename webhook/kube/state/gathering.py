@@ -22,7 +22,8 @@ from webhook.placement.workload_plan import members_known
 @dataclass(frozen=True, slots=True)
 class Gang:
     """One gang with its unbound pods. `ref`: the object on which events are written. `created`: seconds since
-    the epoch. `queued`: a pod is gated, or the workload's annotation says that it waits.
+    the epoch. `queued`: a pod is gated, or the workload's annotation says that it waits. `finished`: its
+    workload has ended; of several, all have, and no pod is unbound. `failed`: one of them has failed.
     """
 
     group: PodGroup
