@@ -65,8 +65,8 @@ class CertificateNames:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The certificates of a webhook: its CA, its leaf (serving certificate), and every CA that clients should
-    trust. None for a missing one.
+    """The certificates of a webhook: its CA, its leaf (serving certificate), and the certificate of every CA
+    that clients should trust. `ca` and `leaf` are None if there is none yet.
     """
 
     ca: KeyPair | None = None

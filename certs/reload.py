@@ -18,7 +18,7 @@ from cryptography import x509
 AEAD_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Cipher suites for TLS 1.2. All suites of TLS 1.3 are AEAD."""
 POLL_SECONDS = 10.0
-"""Seconds between checks of the files: little compared to the kubelet, which takes up to a minute to update a
+"""Seconds between checks of the files: short compared with the minute that the kubelet may take to update a
 mounted Secret.
 """
 

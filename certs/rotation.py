@@ -3,9 +3,9 @@ files atomically.
 
 The five files are symbolic links through the link `..data` into the folder of one *generation*, as in a
 Secret that the kubelet mounts. A renewal changes only that one link, so after a crash the folder has the old
-files or the new ones. Only when links replace ordinary files can a crash leave files of both; the link
-`..next` then names the generation, and the next check makes the missing links. A program that watches a
-mounted Secret can watch this folder too.
+files or the new ones. Only if the old ones are ordinary files, which the first renewal replaces one by one,
+can a crash leave some of both; the link `..next` then names the new generation, and the next check makes the
+missing links. A program that watches a mounted Secret can watch this folder too.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Rotation:
     def check(self, now: datetime) -> tuple[str, ...]:
         """Creates or renews the certificates that are due at `now`; returns the changes as texts.
 
-        Raises `CertificateError` if existing files are invalid; then nothing has changed. Raises `OSError`
-        if files cannot be read or written; the folder is then in a state in which a crash could leave it, and
-        the next check continues from there.
+        Raises `CertificateError` if existing files are invalid; they stay as they are. Raises `OSError` if
+        files cannot be read or written; the folder then is as after a crash, and the next check completes the
+        change.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._directory):
@@ -68,7 +68,9 @@ async def keep(
     report: Callable[[str], None],
     interval: timedelta = CHECK_EVERY,
 ) -> None:
-    """Checks every `interval`, until cancelled. Changes and errors are passed to `report`."""
+    """Calls `rotation.check` at once and then every `interval`, until cancelled. Passes changes and errors to
+    `report` as texts.
+    """
     while True:
         try:
             for step in await asyncio.to_thread(rotation.check, clock()):
@@ -110,7 +112,8 @@ def _load_pair(certificate: Path, key: Path) -> KeyPair | None:
 def _replace(directory: Path, material: Material) -> None:
     """Writes a new generation, links to it, and removes earlier generations.
 
-    From the link `..next` on, a crash leaves a change that `_complete` finishes.
+    After a crash before the link `..next` exists, the old generation stays in use; later, `_complete`
+    finishes the change at the next check.
     """
     if material.ca is None or material.leaf is None:
         raise ValueError("only complete material is written")
@@ -131,7 +134,8 @@ def _complete(directory: Path) -> None:
     generation = _target(directory / _NEXT)
     if not (directory / _NEXT).exists():  # nothing has begun, or somebody has removed the generation
         return
-    # Missing names first: in an empty folder, they lead nowhere before `..data` makes all files at once.
+    # Missing names first: in an empty folder, they are dangling links until `..data` is made, and then all
+    # files exist at once.
     for name in _FILES:
         if not os.path.lexists(directory / name):
             _link(directory / name, f"{_CURRENT}/{name}")

@@ -44,8 +44,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "unpack": ("installation.unpack", "write the manifests, chart and policies of this version to a folder"),
     "completion": ("completion", "print a shell completion script"),
 }
-"""For each command, its module below `webhook.cli` and its line of help. So `bayplan --help` imports none
-of these modules.
+"""For each command, its module below `webhook.cli` and its line of help. The lines are here, not in the
+modules, so that `bayplan --help` need not import them.
 """
 
 

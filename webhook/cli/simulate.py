@@ -58,6 +58,7 @@ shortest queue.
 
 
 LOADS = (0.6, 0.8)
+"""The default loads: the share of all GPU time that the jobs request. `EPILOG` says why there are two."""
 
 
 LIMITS = MoveLimits(after=1800.0)
@@ -69,6 +70,7 @@ LINE_SECONDS = 10.0
 
 
 _StrategyOfHall = Callable[[Hall, argparse.Namespace], Strategy]
+"""The type of a function that makes a strategy for a hall (all simulated racks), by the command's options."""
 
 
 STRATEGIES: dict[str, _StrategyOfHall] = {

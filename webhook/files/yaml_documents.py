@@ -52,13 +52,13 @@ _BRACKETS = {ord(c): 1 for c in "[{"} | {ord(c): -1 for c in "]}"}
 
 
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(_BRACKETS)))
-"""All other bytes, which `bytes.translate` deletes fast."""
+"""All bytes apart from brackets. `bytes.translate` deletes them fast, to count the brackets."""
 
 
 _MAY_NEST = re.compile(rb"(?:[-?:] +){16}|^ {100}[^\n]*[-:?](?: |$)", re.MULTILINE)
 """Matches text that may nest deeply in block style: 16 indicators in a row, or a line indented by 100
-spaces. Other text nests up to about 200 levels (a list may have the column of its key), which is safe to
-parse; `reader` checks the values it returns against the same limit."""
+spaces. Other text nests up to about 200 levels (two for each column, because a list may have the column of
+its key), which is safe to parse; `reader` then checks the depth of the values."""
 
 
 _MAY_ALIAS = re.compile(rb"(?:^|[\s\[{,:-])\*[\w-]")
@@ -95,7 +95,7 @@ class MarkedDocument:
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """The PyYAML loader of all functions below. `_check` runs before it, because it recurses."""
+    """The PyYAML loader of all functions below. It recurses, so `_check` must accept the text before."""
 
 
 def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:

@@ -36,7 +36,8 @@ Json = Mapping[str, Any]
 def field_changes(patches: Iterable[Json], kind: str) -> dict[str, str]:
     """Returns the new values that JSON Patch operations set, as JSON by dotted path, down to single values.
 
-    `kind`: the kind of the object, on which it depends what may be secret. A removed field has the value "".
+    `kind`: the kind of the object, which determines which values may be secret. A removed field has the
+    value "".
     """
     changed: dict[str, str] = {}
     for operation in patches:

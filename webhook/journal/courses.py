@@ -48,7 +48,7 @@ class _Place:
 
 
 class ClusterCourse:
-    """Records which gangs hold, end and wait. `course` returns the result.
+    """Records which gangs hold GPUs and which wait, over time. `course` returns the result.
 
     Times are seconds since the epoch, and must not decrease. Reservations are identified by their ids,
     waiting gangs by their names.
@@ -71,7 +71,7 @@ class ClusterCourse:
         self._take_existing(snapshot)
 
     def hold(self, reservation: Reservation, now: float) -> None:
-        """Records that a gang holds a reservation from now on, in place of its earlier one."""
+        """Records that a gang holds a reservation from `now` on; it replaces one with the same id."""
         self._advance(now)
         replaced = self._end(reservation.id)
         taken, gpus = self._seats(reservation, self._use.free)

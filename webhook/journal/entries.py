@@ -47,8 +47,8 @@ def as_json(value: object) -> str:
 
 @contextmanager
 def reading(form: str) -> Iterator[None]:
-    """Converts all errors of reading a line to `NotAnEntryError`. `form`: text for what the line should
-    be.
+    """A context that converts every error of reading a line to `NotAnEntryError`. `form`: what the line
+    should be, for the message, such as "an audit event".
     """
     try:
         yield
@@ -63,7 +63,9 @@ def reading(form: str) -> Iterator[None]:
 
 
 class GangAnswer(NamedTuple):
-    """The decision on a gang, its place as text ("" for none), and the number of GPUs that it requests."""
+    """The decision on a gang ("admitted", "queued" or "rejected"), its place as text ("" for none), and the
+    number of GPUs that it requests.
+    """
 
     decision: str
     place: str = ""
@@ -91,9 +93,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One admission. `time`: seconds since the epoch. `claims`: ids of the reservations that the object
-    claimed. `gone`: ids of reservations that ended since the entry before. `came`: reservations that were
-    made since the entry before, including those of this admission.
+    """One admission. `time`: seconds since the epoch. `claims`: ids of the object's reservations that this
+    call made permanent. `gone`: ids of reservations that ended since the entry before. `came`: reservations
+    that were made since the entry before, including those of this admission.
 
     `stored`: the object is known to be stored, so a replay claims its reservations at once. True for entries
     of an audit log, which has one event per stored object. False for entries of a journal, in which the
@@ -169,8 +171,8 @@ def line_of(
     came: Iterable[Reservation] = (),
 ) -> bytes:
     """Returns the admission as a line of JSON, with a line feed. `moment`: seconds since the epoch. `gone`:
-    ids of reservations that ended since the line before. `came`: reservations that others made since that
-    line. The line's `revision` is that of the policies.
+    ids of reservations that ended since the line before. `came`: reservations that the controller or other
+    replicas made since that line. The line's `revision` is that of the policies.
     """
     answer = answered(decision, request.kind.kind)
     claims = [step.reservation for step in decision.steps if isinstance(step, ReservationClaim)]

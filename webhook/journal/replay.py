@@ -1,4 +1,4 @@
-"""Decides entries again in their order, each in the cluster as the decisions before it leave it. Pure.
+"""Decides entries again in their order, each in the cluster that results from the decisions before it. Pure.
 
 Decisions are made by the webhook's own function (`admission.decision.decide`), with the times of the entries.
 Claims, deletions and ends of reservations are taken from the entries. When a reservation is released, waiting
@@ -37,9 +37,10 @@ class Replay:
     """The state of a replay. `snapshot`: the cluster, at first without the gangs of the entries; None to
     replay only policies. `environment`: includes the parameters in force.
 
-    `waiting`: the gangs that wait now, by name. `let_in`: the seconds that each gang waited which got a place
-    from the queue, by name. `course`: records all of this, if given. `lengths`: how long gangs run that start
-    earlier than recorded; a gang without a length ends at its recorded end.
+    `waiting`: the gangs that wait now, by name. `let_in`: by name, the seconds that a gang waited until it
+    got a place from the queue. `course`: if given, records which gangs hold GPUs or wait over time.
+    `lengths`: how long gangs run that start earlier than recorded; a gang without a length ends at its
+    recorded end.
     """
 
     policies: PolicySet
@@ -54,8 +55,8 @@ class Replay:
     id.
     """
     _lengths: dict[str, float] = field(default_factory=dict)
-    """The recorded lengths, in seconds, of reservations that start later in the replay and have not ended
-    there, by id.
+    """By id, the recorded lengths (seconds) of reservations that have ended in the record, but in the replay
+    start later than recorded and have not ended yet.
     """
     _early: set[str] = field(default_factory=set)
     """The ids of reservations that end earlier in the replay than recorded."""
@@ -84,8 +85,8 @@ class Replay:
         return answered(decision, request.kind.kind)
 
     def release_until(self, moment: float, gone: Collection[str] = ()) -> None:
-        """Releases the reservations that end by `moment`, each at its end, and at `moment` those with ids in
-        `gone`. After each release, admits waiting gangs that fit.
+        """Releases the reservations that end by `moment`, each at its end, and then those with ids in `gone`,
+        at `moment`, unless they start later than recorded. After each release, admits waiting gangs that fit.
         """
         while due := min(self._ends(), default=0.0):
             if due > moment:
@@ -129,7 +130,8 @@ class Replay:
     def _end_of(self, name: str, begun: float) -> float | None:
         """Returns when the reservation `name` ends, if its gang starts at `begun`, earlier than recorded.
 
-        None if the gang does not start earlier, or if its length is unknown: `_ended` then decides.
+        Returns None if the gang does not start earlier, or if its length is unknown: `_ended` then handles
+        its recorded end.
         """
         seconds = None if name in self._since else self.lengths.next_from(name, begun)
         if seconds is None:

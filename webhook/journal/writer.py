@@ -134,9 +134,9 @@ class JournalWriter:
             self._files.pop(0).unlink(missing_ok=True)
 
     def _changes(self, request: AdmissionRequest, decision: Decision) -> tuple[list[str], list[Reservation]]:
-        """Returns the ids of the reservations that ended, and the reservations that others made, since the
-        last admission. They are known only if the decision saw a newer revision of the ledger. Reservations
-        that existed when the journal started are not returned.
+        """Returns the ids of the reservations that ended since the last admission, and the reservations that
+        the controller or other replicas made since then. Both are empty unless the decision saw a newer
+        revision of the ledger. Reservations that existed when the journal started are not returned.
         """
         own_ids = {held.id for held in reserved(request, decision)}
         if decision.plan is None or decision.plan.snapshot.revision <= self._revision:

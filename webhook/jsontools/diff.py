@@ -2,7 +2,8 @@
 
 The jsonpatch library is not used: the operations of its `make_patch` sometimes do not lead to the result,
 because it merges an add and a remove of equal values into a move and then miscounts. It also compares as
-Python does, where true equals 1. Of two lists, equal elements at the front and at the back stay.
+Python does, where true equals 1. In lists, equal elements at the front and at the back are kept, and those
+in between are compared by position.
 """
 
 from __future__ import annotations

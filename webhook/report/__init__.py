@@ -2,13 +2,13 @@
 
 A *result* is what one rule of a policy, or the plan of one gang, says about an object. Results that are
 errors, failures or warnings are *findings*. The *fate* of an object is what would happen to it: refused,
-queued, changed or unchanged. A *course* is a cluster over time, simulated or replayed, and its *figures*
-are means over that time. A *map* draws the domains of a topology (a *fabric*) with their nodes and gangs; a
-*rack* is a domain of the finest level above the hosts.
+queued, changed or unchanged. A *course* is the use of a cluster over time, simulated, recorded or replayed,
+and its *figures* sum it up: mean use, waiting times and moves. A *map* draws the domains of a topology (a
+*fabric*) with their nodes and gangs; a *rack* is a domain of the finest level above the hosts.
 
 - `model`: the `Report` and its results, from which every format is written
 - `collect`: makes the results from decisions
-- `not_read`: results for unsupported kinds and unknown namespaces
+- `not_read`: makes results for unsupported kinds, and for namespaces without a Namespace object
 - `offender`, `lines`: find the field and the line that a result is about
 - `formats`: the table of formats, each a module with a function `write`: `table`, `json`, `openreports`,
   `junit`, `sarif`, `markdown` and `html`

@@ -4,7 +4,7 @@ The result of a mutating policy that changes the object is a pass that lists the
 of a validating policy is a pass, a failure or a warning; that of the plan is a pass if the gang is
 admitted, a warning if it is queued, and a failure if it is rejected. Policies that need a cluster are
 skipped if there is none. In a namespace whose mode is not `enforce`, a refusal becomes a warning, and
-messages say that nothing is done.
+messages name the effect that the mode prevents, such as `not refused`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):\d+)?", re.DOTALL)
 """The file of an `InputError`, with line and column if the file does not parse."""
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _EFFECTS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
-"""What mode `enforce` would do to the object, by the rule of a policy's result, or by the decision of the
-plan's result.
+"""The effect that mode `enforce` would have: by the rule for a result of a policy, by the decision on the
+gang for a result of the plan. `held`: the gang would hold its nodes.
 """
 
 
@@ -63,8 +63,8 @@ class Subject:
     decision: Decision
 
     def line(self, field: str) -> int:
-        """Returns the line of a field in the file, from 1: of the object if `field` is ""; 0 without a
-        file.
+        """Returns the line (from 1) of a field in the file, or of the object if `field` is ""; 0 if there is
+        no file.
         """
         if not self.file:
             return 0
@@ -78,8 +78,8 @@ def results(
     """Returns the results of all objects in their order; for each object, those of policies before the
     plan's.
 
-    `is_wanted`: returns whether to include a result, which has no file, line and field yet. Finding these
-    takes longer than anything else here.
+    `is_wanted`: returns whether to include a result. It is called before the file, the line and (for
+    policies) the field are found, because that takes longer than anything else here.
     """
     return tuple(
         _placed(result, subject)
@@ -108,8 +108,8 @@ def _about(error: InputError) -> str:
 
 
 def _in_mode(result: Result, mode: Mode) -> Result:
-    """Returns the result as it is in this mode of the namespace: unless that is `enforce`, a refusal
-    becomes a warning, and the message says that nothing is done.
+    """Returns the result as it is if the namespace has this mode: unless it is `enforce`, a refusal becomes
+    a warning, and the message names the effect that the mode prevents, such as `not refused`.
     """
     if mode == "enforce":
         return result

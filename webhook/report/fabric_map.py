@@ -87,8 +87,9 @@ def fabric_map(snapshot: Snapshot, topology: Topology) -> FabricMap:
 
 
 def _narrowed(domain: Count, branch: Subtree) -> tuple[Count, Subtree, list[str]]:
-    """Descends from the root as long as there is only one domain, down to the level above racks at most.
-    Returns the last domain as count and as subtree, and the names of all these domains.
+    """Descends from the root while there is only one child domain, at most to the level above racks.
+    Returns the domain that is reached, as count and as subtree, and the names of the domains below the root
+    on the way to it, including its own.
     """
     titles = []
     while len(domain.domains) == 1 and not _is_last(domain) and not _is_last(domain.domains[0]):
@@ -143,8 +144,8 @@ def _state(snapshot: Snapshot, node: str, count: Count) -> NodeState:
 def _gang_nodes(snapshot: Snapshot) -> dict[str, tuple[str, NodeState]]:
     """Returns the gang and the state of each node that a reservation holds or uses.
 
-    If several gangs have pods on a node, it is the last of them; if none has, the first gang that holds
-    the node.
+    If reservations assign pods of several gangs to a node, the last of these gangs is returned; if they
+    assign none, the first gang that holds the node.
     """
     by_node: dict[str, tuple[str, NodeState]] = {}
     for reservation in snapshot.reservations:

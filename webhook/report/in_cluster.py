@@ -41,7 +41,7 @@ behind the decision.
 REFUSED_SECONDS = 86_400.0
 """Seconds for which a refusal is kept although its object does not exist."""
 _OF_PODS = "told-by"
-"""The property, with the value `_PODS`, of results that pods of the object have."""
+"""The property, with the value `_PODS`, of a result that is not of the object, but of a pod it created."""
 _PODS = "its pods"
 
 
@@ -71,9 +71,9 @@ def decision_news(
 ) -> DecisionNews:
     """Returns the results of a decision for the Report.
 
-    `now`: seconds since the epoch. `pods_of`: for a pod, the name of the object that created it, under
-    which its results are kept; "" for other objects. Results that only pass or skip are left out, because
-    a Report shows what was changed or refused.
+    `now`: seconds since the epoch. `anew`: see `DecisionNews`. `pods_of`: for a pod, the name of the object
+    that created it, under which its results are kept; "" for other objects. Passes and skips are left out,
+    apart from changes, exemptions and (unless `pods_of`) the plan's, because a Report shows effects only.
     """
     moment = datetime.fromtimestamp(now, UTC)
     shown = pods_of or name

@@ -65,8 +65,8 @@ def _descend(node: yaml.Node, steps: list[str | int]) -> int:
 
 
 def _enter(node: yaml.Node, steps: list[str | int]) -> tuple[int, yaml.Node, int] | None:
-    """Returns line and node of the field to which the first of `steps` lead, and how many steps its key
-    consists of; None if there is no such field.
+    """Returns the line and the value node of the field in `node` that the first steps name, and the number
+    of these steps (a key with dots consists of several); None if there is no such field.
     """
     if isinstance(node, yaml.SequenceNode):
         item = _element(node, str(steps[0]))

@@ -107,7 +107,7 @@ class ObjectResults:
 
     @property
     def places(self) -> tuple[Result, ...]:
-        """The plan's results for placed gangs."""
+        """The plan's results for gangs that are admitted without a warning."""
         return tuple(result for result in self.results if result.source == "plan" and result.result == "pass")
 
     @property
@@ -147,8 +147,8 @@ class Report:
 
     @property
     def by_policy(self) -> dict[str, dict[Outcome, int]]:
-        """The number of results of each outcome by policy (and `plan`). The policies with most errors come
-        first, then those with most failures, then those with most warnings.
+        """The number of results of each outcome, by policy; the planner counts as the policy `plan`. The
+        policies with most errors come first, then those with most failures, then those with most warnings.
         """
         counts: dict[str, dict[Outcome, int]] = {}
         for result in self.results:
@@ -161,8 +161,8 @@ class Report:
 
     @property
     def policies_told(self) -> tuple[dict[str, dict[Outcome, int]], int]:
-        """The counts by outcome of each policy with a finding or a change (of all policies with `every`),
-        and the number of the other policies.
+        """The rows of `by_policy` for each policy with a finding or a change (for all policies if `every` is
+        set), and the number of policies that are left out.
         """
         counts, changes = self.by_policy, self.changes
         spoken = {

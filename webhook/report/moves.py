@@ -41,8 +41,8 @@ def lines(result: Defragmentation, width: int) -> Iterator[Text | Table]:
 
 
 def figures(result: Defragmentation) -> list[tuple[str, int, int]]:
-    """Returns rows of name, number before and number after the moves: the free domains of each level, and the
-    partly used nodes.
+    """Returns rows of a name and two numbers, before and after the moves: the number of free domains of each
+    level, and that of partly used nodes.
     """
     counts = [census(snapshot, result.topology.name) for snapshot in (result.before, result.after)]
     rows: list[tuple[str, int, int]] = []
@@ -66,7 +66,9 @@ def refusal(refused: NoMoves, width: int) -> Iterator[Text]:
 
 
 def aim(result: Defragmentation) -> str:
-    """Returns what is reached by the moves, as a sentence without a full stop."""
+    """Returns what the moves achieve, as a sentence without a full stop: the gang has its place, or the
+    domains are free.
+    """
     names = ", ".join(_path(domain) for domain in result.domains)
     if result.gang is not None:
         return f"{printable(result.gang.gang)} has its place in {names}"

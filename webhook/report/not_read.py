@@ -1,5 +1,5 @@
-"""Makes results that state a report's assumptions, on unsupported kinds and on namespaces in no file.
-Pure.
+"""Makes results for what a report could not read: objects of unsupported kinds, and namespaces without a
+Namespace object, for which it assumes a mode and no labels. Pure.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _of_namespace(name: str, inside: list[Subject], mode: Mode, others_known: bo
 
 
 def assumptions(report: Report) -> str:
-    """Returns a line that lists the namespaces of skipped results (`of_unknown_namespaces`); "" if there are
-    none.
+    """Returns a line that lists the unknown namespaces for which `of_unknown_namespaces` made a skip, not a
+    warning; "" if there are none.
     """
     names = [
         result.reference[0]

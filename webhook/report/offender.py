@@ -1,7 +1,8 @@
 """Finds the field of an object that a refusal is about, so that a report can show its line. Pure.
 
-A refusal names its cause only in words. The field is the one from which a topology constraint was read (its
-*origin*), a resource that the message names, or else the field of the required level.
+A refusal names its cause only in words. The field is an *origin* (a field from which a topology constraint
+was read, with its meaning `topology`, `required` or `preferred`), a resource that the message names, or else
+the origin of the required level.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 
 _LISTS = ("limits", "requests")
 _KINDS = {"Topology": ("topology",), "Topologies": ("topology", "required", "preferred")}
-"""The kinds of origins that a refusal may be about, by the last word of its reason; `_LEVELS` for other
-words.
+"""The meanings of the origins that a refusal may be about, by the word with which its reason ends; `_LEVELS`
+for other words.
 """
 _LEVELS = ("required", "preferred")
 
@@ -77,7 +78,7 @@ _KEYED = ("annotations", "labels", "nodeSelector")
 _NAMED_ITEMS = ("env", "resourceClaims", "matchExpressions", "matchFields")
 _FIELDS = ("schedulerName", "hostNetwork", "dnsPolicy", "workloadRef", "schedulingGroup", "topologyPolicy")
 """`_KEYED`: mappings whose keys are named in messages. `_NAMED_ITEMS`: lists whose items have names.
-`_FIELDS`: fields that are named in messages themselves.
+`_FIELDS`: other keys that messages name.
 """
 
 

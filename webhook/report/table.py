@@ -22,7 +22,7 @@ _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red"
 
 
 INDENT = " " * 8
-"""The indent of lines below an outcome, which has at most five letters, and spaces around it."""
+"""The indent of a result's further lines: two spaces, the outcome in five columns, and a space."""
 
 
 def write(report: Report, out: TextIO) -> None:

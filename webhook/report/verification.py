@@ -1,5 +1,5 @@
-"""Formats the result of `bayplan verify`: a gang's pods beside its plan, and the measured bandwidth beside
-the model's. Pure.
+"""Formats the result of `bayplan verify`: compares a gang's pods with its plan, and the measured bandwidth
+with the model's. Pure.
 
 Estimates and measurements are always in separate lines and fields.
 """

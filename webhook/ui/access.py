@@ -1,8 +1,8 @@
 """Filters a document by what a viewer may see. Pure.
 
-A viewer who may list the pods of a namespace sees the gangs in it and the decisions on them. A viewer who
-may list nodes sees all racks. Nothing else is sent to a viewer, and no name or count that would reveal
-more.
+A viewer who may list the pods of a namespace sees its gangs with their nodes, the decisions in it, and its
+counts of policies' results. A viewer who may list nodes sees all racks, and the health. Every viewer sees
+the section `page`. Other entries, names and counts are not sent.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Names:
         self._unusual = [gang for gang in gangs if not access.sees(gang) and not _NAME.fullmatch(gang)]
 
     def in_entry(self, entry: Entry) -> Entry:
-        """Returns the entry with each of these names, in its values and keys, replaced by `HIDDEN`."""
+        """Returns the entry with `HIDDEN` in place of such names, in its values and keys."""
         return {key: self._without(value) for key, value in entry.items()}
 
     def _without(self, value: Any) -> Any:

@@ -67,7 +67,7 @@ class EventLog:
             return
         self._entries.pop(entry.id, None)
         if event.type != "DELETED":
-            self._entries[entry.id] = entry  # at the end: a repeated Event is as new as its last time
+            self._entries[entry.id] = entry  # at the end: a repeated Event has a new time
             for key in list(islice(self._entries, max(0, len(self._entries) - KEPT_EVENTS))):
                 del self._entries[key]
         self._notify()

@@ -29,7 +29,7 @@ logs.
 
 
 def document(picture: Picture) -> Document:
-    """Returns the whole document of a picture, as viewers see it who may see everything."""
+    """Returns the document of a picture for viewers who may see everything."""
     fabrics = fabric_maps(picture.standing.snapshot)
     racks = dict(_racks(fabrics, picture.standing.snapshot))
     newest = sorted(picture.decisions, key=lambda entry: (-entry.time, entry.id))[:MAX_DECISIONS]

@@ -23,7 +23,7 @@ class CannotAskError(NotAuthenticatedError):
 
 
 class Gate(Protocol):
-    """Determines by a viewer's token what they may see."""
+    """Determines what a viewer may see, by their token."""
 
     async def access(self, token: str, namespaces: frozenset[str]) -> ViewerAccess:
         """Returns the viewer's access to nodes and to these namespaces.

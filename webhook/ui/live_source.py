@@ -35,7 +35,9 @@ class LiveSource:
     _asked: float = field(default=float("-inf"))
 
     async def pictures(self) -> AsyncGenerator[Picture]:
-        """Yields a picture at once, and one after changes. Changes in quick succession become one picture."""
+        """Yields a picture as soon as Events and Reports are read, one after changes, and one every
+        `HEALTH_SECONDS` if nothing changes. Changes in quick succession become one picture.
+        """
         runtime = self.lookout.runtime
         events, reports = EventLog(runtime.watch.news.set), ReportLog(runtime.watch.news.set)
         logs = [
@@ -58,7 +60,7 @@ class LiveSource:
                     standing,
                     runtime.api.host,
                     (*events.newest(), *reports.newest()),
-                    tuple(reports.policies()) or self._summary.policies,  # of the replicas, without Reports
+                    tuple(reports.policies()) or self._summary.policies,  # without Reports, by metrics
                     tuple(sorted({*reports.revisions(), *self._summary.revisions})),
                     (*self._watching(standing, logs), *self._replicas, *self._summary.health),
                 )

@@ -16,8 +16,9 @@ class DecisionEntry:
     """A decision in the page's list.
 
     `id`: stays the same if the decision is read again. `time`: seconds since the epoch. `name`: the gang
-    or object, NAMESPACE/KIND/NAME. `kind`: its CamelCase reason, such as Queued, or the outcome of a
-    result. `policy`: the policy that decided, "" for the plan and the controller.
+    or object, NAMESPACE/KIND/NAME. `kind`: the CamelCase reason of the plan or the controller, such as
+    Queued; for a policy, its rule, or the outcome if it has none. `policy`: the policy that decided, "" for
+    the plan and the controller.
     """
 
     id: str

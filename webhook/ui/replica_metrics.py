@@ -23,8 +23,8 @@ PORT = 8081
 SELECTOR = "app.kubernetes.io/name=bayplan"
 DAY = 86_400.0
 NEAR_DAYS = 7
-"""Days before its expiry by which a certificate should have been renewed; the same as in the alert
-`BayplanCertificateEnds`.
+"""Number of days before its expiry at which a certificate that is not renewed gets a warning; the same as in
+the alert `BayplanCertificateEnds`.
 """
 RESULTS = {"refused": "fail", "warned": "warn", "failed": "error", "changed": "changed", "passed": "pass"}
 """The outcome on the page, by the value of the label `answer` of the metric
@@ -93,7 +93,7 @@ def summary_of(metrics: Mapping[str, str], now: float) -> ReplicaSummary:
 
 def _reloads(stale: list[str], revisions: set[str]) -> HealthLine:
     """Returns a line that says whether all replicas use the newest policies, parameters and cluster files,
-    and the same policies. `stale`: the pods that do not.
+    and the same policies. `stale`: the pods that could not load the newest ones.
     """
     if stale:
         words = (

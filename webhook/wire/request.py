@@ -96,7 +96,7 @@ class AdmissionRequest:
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        """The labels of the namespace, always with `kubernetes.io/metadata.name`."""
+        """The labels of the namespace, with `kubernetes.io/metadata.name` added; {} without a namespace."""
         metadata = (self.namespace_object or {}).get("metadata")
         labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
         stated = labels if isinstance(labels, Mapping) else {}
@@ -206,8 +206,9 @@ def from_object(
 ) -> AdmissionRequest:
     """Returns the request that applying a manifest would cause.
 
-    `namespace`: the namespace of namespaced objects that state none. On DELETE, `obj` is the deleted object;
-    as from the API server, the request then has it as `old_object`, and `object` is None.
+    `namespace`: the namespace of namespaced objects that state none. `namespace_object`: by default, a
+    Namespace without labels of its own. On DELETE, `obj` is the deleted object; as from the API server, the
+    request then has it as `old_object`, and `object` is None.
     """
     kind = GroupVersionKind.of(obj)
     raw = obj.get("metadata")

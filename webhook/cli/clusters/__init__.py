@@ -5,5 +5,8 @@
   `defrag`
 - `generate` prints objects of other systems (KAI, Kueue, NVLink domains) for the cluster
 
+The *reservable level* of a topology is the coarsest level whose domains gangs hold whole, usually that of
+racks; `top` lists its domains, and `defrag` frees them, unless another level is given.
+
 Begin with `top`.
 """

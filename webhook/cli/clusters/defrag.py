@@ -85,6 +85,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the moves, and carries them out with `--apply`; or continues or undoes an earlier `--apply`.
+    Returns 1 if there are no such moves, or if carrying them out stopped.
 
     Raises `InputError` for a cluster that cannot be read, an unknown name, or options that exclude each
     other.
@@ -197,8 +198,8 @@ def _gang(args: argparse.Namespace, seen: ClusterObjects) -> PodGroup:
 
 
 def _level(snapshot: Snapshot, name: str | None, level: str | None) -> tuple[Topology, str]:
-    """Returns the topology that has the level, and the level's label; the reservable level if `level` is
-    None.
+    """Returns the topology that has the level, and the level's label. If `level` is None, it is the
+    topology's reservable level.
 
     `name`: only this topology is considered. Raises `InputError` if no topology or several have the level.
     """

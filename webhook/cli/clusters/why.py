@@ -42,8 +42,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the state of the workload's gangs and the reasons. Raises `InputError` for a cluster that
-    cannot be read.
+    """Prints the state of the workload's gangs and the reasons. Returns 1 if one of them waits, or if there
+    are none. Raises `InputError` for a cluster that cannot be read.
     """
     return look(args, partial(_show, args))
 

@@ -1,4 +1,4 @@
-"""Evaluates every workload of a live cluster by itself, for `report --kubeconfig`.
+"""Evaluates every workload of a live cluster on its own, for `report --kubeconfig`.
 
 Each object is evaluated as if it were newly applied, to a cluster without the pods and reservations of
 this object. Otherwise a running workload would have to wait for the place that it occupies itself.
@@ -42,9 +42,9 @@ async def report_running(
 ) -> Report:
     """Returns the report on the workloads of all namespaces, or of one.
 
-    `settings`: those in force if the cluster sets none. Objects that only pass are counted as unchanged,
-    and their results are dropped: for ten thousand objects, they would take a gigabyte of memory. Raises
-    `InputError` for a cluster that cannot be read.
+    `settings`: those in force if the cluster sets none. Results of policies that pass without a change are
+    dropped: for ten thousand objects, they would take a gigabyte of memory. Objects about which no webhook
+    is called count as unchanged. Raises `InputError` for a cluster that cannot be read.
     """
     if not sys.stderr.isatty():
         inputs.note("reading the cluster")
@@ -106,7 +106,7 @@ class _KeptResults:
     _texts: dict[str, str] = field(default_factory=dict)
 
     def add(self, obj: RunningObject, judged: tuple[str, Decision | None]) -> None:
-        """Adds the results and the fate of one object."""
+        """Adds the results and the fate of one object; nothing if its namespace has mode `off`."""
         version, decision = judged
         if decision is None:
             self.not_asked += 1

@@ -94,8 +94,8 @@ def exit_status(outcomes: Sequence[MutationResult]) -> int:
 
 
 def _messages(outcome: MutationResult) -> list[str]:
-    """Returns the lines for standard error: warnings, the mode if nothing is changed because of it, and the
-    refusal if there is one. The object's name is in each of them.
+    """Returns the lines for standard error: warnings, the mode if it prevents changes, and the refusal if
+    there is one. Each line has the object's name.
     """
     response = outcome.decision.response
     lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
@@ -137,9 +137,9 @@ def _members(value: dict[str, Any]) -> list[GroupMember]:
 
 def with_shares(environment: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
     """Returns the environment with the workloads in the manifests that have a share in a gang of several
-    objects, as they are after the policies.
+    objects, as mutating policies change them.
 
-    So the first of a gang's workloads that is decided plans the whole gang.
+    With them, the decision on the first of a gang's workloads can plan the whole gang.
     """
     sharing: dict[str, list[Workload]] = {}
     for index, document in enumerate(documents):

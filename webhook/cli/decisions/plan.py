@@ -67,7 +67,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plans the gangs and prints the answers. Raises `InputError` for invalid input."""
+    """Plans the gangs and prints the answers. Returns 1 unless all gangs are admitted. Raises `InputError`
+    for invalid input.
+    """
     snapshot, environment = inputs.cluster_and_environment(args)
     assert snapshot is not None, "argparse requires -c"
     environment = inputs.in_force(environment, PolicySet())

@@ -160,8 +160,8 @@ def _ruled(policies: PolicySet) -> PolicySet:
 
 
 def _check(policies: PolicySet, environment: Environment, paths: Sequence[str]) -> None:
-    """Prints a summary of the policies, which have been loaded, and warnings about parameters and ended
-    exceptions.
+    """Prints how many policies, bindings, parameter objects and exceptions there are, and warnings about
+    parameters and ended exceptions. (Loading has checked the policies already.)
 
     Raises `PolicyError` if there is nothing to check, because the path is probably wrong then.
     """

@@ -85,8 +85,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replays the journals or audit logs, and reports the differences. Raises `InputError` or
-    `PolicyError` for invalid input.
+    """Replays the journals or audit logs, and reports the differences. Returns 2 if no admission was decided
+    again. Raises `InputError` or `PolicyError` for invalid input.
     """
     policies = inputs.policies(args.policies)
     snapshot, environment = inputs.cluster_and_environment(args)
@@ -125,8 +125,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lengths(reader: JournalReader) -> RunLengths:
-    """Returns how long gangs ran, by an additional pass over the journal before the first decision. A pipe
-    can be read only once; then the result is empty, and a note says so.
+    """Returns how long gangs ran, by an additional pass over the journal before the first decision. If one of
+    the files is a pipe, which can be read only once, the result is empty, and a note says so.
     """
     ahead = reader.reopened()
     if ahead is None:

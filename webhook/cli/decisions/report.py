@@ -53,8 +53,8 @@ exit status: 0 done; 1 something fails; 2 bad input; --warn-exit-code if there a
 
 
 YOUNG_OBJECTS = 20_000
-"""How many new objects Python's cycle collector waits for; its default of 700 costs a sixth of a report's CPU
-time. More would save little, and delay the release of memory.
+"""The number of new Python objects after which the cycle collector runs. The default of 700 costs a sixth of
+a report's CPU time; a number above this one would save little, and delay the release of memory.
 """
 
 
@@ -84,7 +84,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluates the objects of manifests or of a live cluster, and prints the report.
 
-    Raises `InputError` or `PolicyError` for invalid input. Returns 2 if a file or an object is malformed.
+    Returns 2 if a file or an object is malformed, otherwise the exit status of `print_report`. Raises
+    `InputError` or `PolicyError` for invalid input.
     """
     _check(args)
     gc.set_threshold(YOUNG_OBJECTS)

@@ -54,8 +54,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the cases and prints their results. Raises `PolicyError` for invalid policies or cases, or if
-    there is no case file.
+    """Runs the cases and prints their results. Returns 1 if a case failed, or, with `--strict`, if a policy
+    has no case. Raises `PolicyError` for invalid policies or cases, or if there is no case file.
     """
     paths = args.paths or [str(inputs.shipped("policies"))]
     suite = Suite.load(paths)

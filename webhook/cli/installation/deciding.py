@@ -23,8 +23,8 @@ worker 12 ms for the decision, so more than four workers would wait for the serv
 CORES = "cores"
 
 SPARE = 1
-"""The number of workers in addition to `--workers`, so that a burst of calls from one user does not delay
-other users: the fair queue gives the last seat to no flow that has all others. The worker starts when it
+"""The number of workers in addition to `--workers`. A user in a namespace (a *flow* of the fair queue) can
+occupy all workers but one, so a burst of their calls does not delay other users. The worker starts when it
 is first needed.
 """
 
@@ -62,9 +62,8 @@ class DecidingProcesses:
 
 @contextmanager
 def deciding_processes(workers: int) -> Iterator[DecidingProcesses]:
-    """A context that yields a pool of this number of workers and `SPARE` more, and ends them afterwards.
-    Each worker starts when it is first needed. With 1, there is no pool, and the serving process decides
-    itself.
+    """A context that yields a pool of `workers` and `SPARE` more processes, and ends them afterwards. Each
+    starts when it is first needed. If `workers` is 1, there is no pool: the serving process decides itself.
     """
     if workers == 1:
         yield DecidingProcesses()

@@ -1,4 +1,4 @@
-"""Prints and draws courses: a cluster over time, from a simulation or a replay, and figures of it.
+"""Prints and draws courses (the use of a cluster over time, from a simulation or a replay) and their figures.
 
 - `rows`: the figures as rows of text, for tables in any format
 - `plot`: draws courses as SVG

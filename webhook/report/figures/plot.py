@@ -22,7 +22,7 @@ WIDTH, HEIGHT, LEFT, TOP = 960, 1470, 70, 60
 
 
 PANEL = 180
-"""The height of a panel."""
+"""The height of a panel (one diagram of a scene) in units of the SVG."""
 
 
 _SMOOTH = 9

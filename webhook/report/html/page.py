@@ -90,7 +90,7 @@ class _Entries:
     """The objects of the page.
 
     `shown`: objects with a section; `quiet`: objects without findings, places or changes, of which only
-    the names are listed; `of_gangs`: the HTML id of the object of each gang.
+    the names are listed; `of_gangs`: by gang, the HTML id of its object's section.
     """
 
     def __init__(self, every: Sequence[ObjectResults]) -> None:
