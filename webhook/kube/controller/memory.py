@@ -88,9 +88,8 @@ def unused(world: World) -> dict[str, float]:
 
     In general that is the present: bound pods may have ended a moment ago. If a scheduler has left all pods
     of the gang unbound, it is when the place was reserved, or when the last of these pods was created if that
-    is later. Gangs whose reservation
-    is not in the book are included, so that `reconcile` does not restore a place that no pod has used for too
-    long.
+    is later. Gangs whose reservation is not in the book are included, so that `reconcile` does not restore a
+    place that no pod has used for too long.
     """
     gangs = world.gangs
     claimed = (held for held in world.snapshot.reservations if held.expires is None)

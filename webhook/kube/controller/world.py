@@ -24,7 +24,7 @@ class World:
     stored workloads. `pods`: the unbound pods. `kinds`: the workload kinds that are watched.
 
     `now`: seconds since the epoch. `observed`: the namespaces that are not enforced. `patience`: by
-    namespace, for how many seconds a place is kept that no pod uses; 0 means forever. `limits`: returns what
+    namespace, for how many seconds an unused place is kept; 0 means forever. `limits`: returns what
     the gangs of a namespace may hold. `rules`: the rules of the queue's order. `kueue`: the places that Kueue
     has assigned; None if unknown.
     """

@@ -35,7 +35,7 @@ def account_of(namespace: str, name: str) -> str:
 
 
 async def rights_finding(api: Api, namespace: str, account: str) -> CheckFinding:
-    """Returns a finding that says whether the account has all permissions of a replica."""
+    """Returns a finding that says whether the account has the permissions in `needed_rights`."""
     wanted = needed_rights(namespace)
     if missing := await _missing(api, account, wanted):
         text = f"{account} may not {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}"
@@ -69,7 +69,10 @@ async def moves_findings(api: Api, account: str, namespaces: Sequence[str]) -> l
 
 
 def needed_rights(namespace: str) -> list[Right]:
-    """Returns the permissions that a replica needs; `namespace` is that of the installation."""
+    """Returns the permissions of a replica that are checked; `namespace` is that of the installation.
+
+    Not checked: those for PodGroups, Workloads, access reviews, certificates and the taints of nodes.
+    """
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
     reads += [(extra.group, extra.resource) for extra in EXTRAS]
     workloads = [(row.group, row.resource) for row in WATCHED]

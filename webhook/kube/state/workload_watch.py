@@ -187,7 +187,7 @@ class QueueWatch(Watches):
             return not stores or any(store.knows(f"{namespace}/{name}") for store in stores)
 
     def is_stored(self, gang: str, uid: str) -> bool:
-        """Returns whether an object that may be the gang's is stored under this UID and not being deleted.
+        """Returns whether an object with this UID is stored that may be the gang's and is not being deleted.
 
         The object must have the namespace and the kind in the gang's name; for gangs of pods or several
         objects, any kind. Thread-safe.
@@ -262,5 +262,5 @@ class _Grouped:
 
 
 def _chosen(settings: Callable[[str], Settings]) -> Callable[[PodGroup], PodGroup]:
-    """Returns a function that gives a gang the defaults of its namespace for what it does not state."""
+    """Returns a function that adds to a gang its namespace's defaults for what the gang does not state."""
     return lambda group: settings(namespace_of(group.name)).reserve.of(group)
