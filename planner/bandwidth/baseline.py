@@ -90,8 +90,8 @@ def _spread(
 def _room(
     snapshot: Snapshot, node: Node, used: Resources, shape: ResolvedShape, stocks: dict[str, AvailableDevices]
 ) -> int:
-    """Returns 1 if the node has room for one more pod, else 0. Looks up the node's devices once,
-    in `stocks`.
+    """Returns 1 if the node has room for one more pod, else 0. The node's devices are looked up once, and
+    kept in `stocks`.
     """
     if (
         (shape.claim_specs or shape.extended_claims)

@@ -132,7 +132,9 @@ def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> flo
 
 
 def _ratio(snapshot: Snapshot, spine: LeafSpine, leaf: Switch) -> float:
-    """Returns the ratio of a leaf's cable speed to nodes and to other switches, at least 1."""
+    """Returns the total speed of a leaf switch's cables to nodes, divided by that of its cables to other
+    switches; at least 1.
+    """
     down = up = 0.0
     for other, cable in spine.graph.adj[leaf].items():
         gbps = cable.get("gbps") or 0.0

@@ -71,8 +71,8 @@ def read_all_reduce(text: str, where: Where) -> NcclRun:
 
 
 def _measurement(size: int, columns: list[str], where: Where) -> Measurement:
-    """Parses the columns of a row after `redop`: the root if their number is odd, then four or
-    eight columns.
+    """Returns the measurement in a row. `columns`: those after `redop`, which are the root if their number is
+    odd, then four or eight result columns.
     """
     values = columns[len(columns) % 2 :]
     try:

@@ -58,7 +58,8 @@ def _warning_text(name: str, distribution: PodDistribution) -> str:
 class PodDistribution:
     """A gang that prefers to be in one domain of `level`, but is spread over several.
 
-    `placement`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `min_domains`.
+    `placement`: the layout of the gang's placement, which is in `domains` domains. `best`: the layout that
+    the gang would have in the empty cluster, in `min_domains` domains.
     """
 
     level: str

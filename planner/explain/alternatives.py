@@ -109,7 +109,9 @@ def has_place(problem: PlacementProblem, place: Place) -> bool:
 def with_fewer_pods(
     problem: PlacementProblem, names: Sequence[str], fits: int, place: Place
 ) -> tuple[Alternative, ...]:
-    """Returns the request with as many pods of these PodSets as are admitted, at most `fits`; () for none."""
+    """Returns the request with the largest number of pods of these PodSets, at most `fits`, that is admitted;
+    () if there is none.
+    """
     return tuple(_fewer(problem, names, fits, Trial(place)))
 
 
@@ -144,7 +146,9 @@ class Trial:
 
 
 def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with as many pods of these PodSets as have a placement, at most `fits`."""
+    """Yields the request with the largest number of pods of these PodSets, at most `fits`, that has a
+    placement; nothing if there is none.
+    """
     counts = fewer_pods(problem, names, fits, lambda changed: trial.placed(changed) is not None)
     if counts:
         yield Alternative(_fewer_words(problem.asked, counts), problem.resized(counts).asked)

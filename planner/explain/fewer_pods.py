@@ -18,11 +18,11 @@ def fewer_pods(
     fits: int,
     has_place: Callable[[PlacementProblem], bool],
 ) -> dict[str, int]:
-    """Returns the pod counts of the request with fewer pods of these PodSets, as many as have a placement; {}
-    for none. `fits`: an upper bound of how many of their pods fit.
+    """Returns by PodSet name the largest reduced pod counts with which the request has a placement; {} if
+    there are none. `names`: the PodSets to reduce. `fits`: an upper bound of how many of their pods fit.
 
-    Reduces one PodSet only, the largest first; if none of these reductions suffices, all the named PodSets
-    together.
+    Tries to reduce one PodSet alone, the largest first; if none of these reductions suffices, all the named
+    PodSets together.
     """
     asked = problem.asked
     sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)

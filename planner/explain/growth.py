@@ -158,7 +158,7 @@ class _GrowthTrial:
         # The guess was too few: if the maximum is too few as well, no number suffices.
         if low and not (high > low and self._enough(moment, pool, high)):
             return None
-        middle = high - 1  # the guess is usually the answer: if one node less is too few, that is proved
+        middle = high - 1  # usually the guess is the answer, which is proved if one node less is too few
         while high - low > 1:
             low, high = (low, middle) if self._enough(moment, pool, middle) else (middle, high)
             middle = (low + high) // 2
@@ -312,7 +312,7 @@ def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
             yield bar.key, min(bar.values)
     for requirement in shape.affinity[0] if shape.affinity else ():
         if requirement.operator == "In" and requirement.values:
-            # Of several values, the first is to count, so it is yielded last.
+            # Of several values of a label, the last one yielded counts; this must be the first in the spec.
             yield from ((requirement.key, value) for value in reversed(requirement.values))
     yield from shape.node_selector.items()
 

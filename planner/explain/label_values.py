@@ -57,7 +57,8 @@ def _counted(base: Infrastructure, key: str) -> Mapping[str, int]:
 
 
 def nearest(text: str, texts: Iterable[str]) -> list[str]:
-    """Returns the texts in order of similarity, without the given text itself; texts that contain it first.
+    """Returns the texts in descending order of similarity to `text`, without `text` itself; texts that
+    contain `text` come first.
 
     Of a long list, only the texts near the given text in alphabetical order are returned.
     """

@@ -120,7 +120,7 @@ class NodeWords:
                 f"{has} {bound}{show(resource, largest)} {resource}{free} of the {show(resource, need)} that "
                 f"policies give a pod (it states {show(resource, stated) if stated else 'none'})"
             )
-        if largest <= 0:  # pods bound beside the reservations can use more than there is
+        if largest <= 0:  # below 0 if bound pods and reservations together take more than the node has
             return f"{has} no {resource}{free}"
         return f"{has} {bound}{show(resource, largest)} of {show(resource, need)} {resource}{free}"
 

@@ -88,8 +88,8 @@ class NodeCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The nodes of one domain, counted by the cause that excludes the pods; `FITS` counts those that take
-    one.
+    """The nodes of one domain, counted by the cause that excludes the pods; the entry `FITS` of `causes`
+    counts the nodes that take a pod.
 
     `partly`: domains that the gang cannot hold whole; their `nodes` are not among `causes`.
     """

@@ -143,7 +143,7 @@ def in_the_way(
 
 
 def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) -> bool:
-    """Reports whether one of the two holds a domain or node whole that the other holds or uses."""
+    """Reports whether one of the reservations holds a domain or node whole that the other holds or uses."""
     if wanted.topology == other.topology and (
         any(_overlap(domain, other_domain) for domain in wanted.domains for other_domain in other.domains)
         or any(contains(domain, other.domain) for domain in wanted.domains)

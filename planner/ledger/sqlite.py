@@ -72,7 +72,7 @@ class SqliteLedger:
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self._run(lambda connection: None)  # opens the file, so that a bad one is an error here
+        self._run(lambda connection: None)  # opens the file, so that an unusable one raises an error here
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
@@ -208,7 +208,8 @@ class SqliteLedger:
         return self._connection
 
     def _disconnect(self) -> None:
-        """Closes the connection; to `:memory:` only with the ledger, because closing it empties the book."""
+        """Closes the connection. A connection to `:memory:` is closed only if the ledger is closed, because
+        the book is lost with the connection."""
         if self._connection is not None and (self._path != MEMORY or self._closed):
             self._connection.close()
             self._connection = None

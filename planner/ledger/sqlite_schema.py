@@ -112,7 +112,7 @@ class Unreadable(sqlite3.DatabaseError):
 
 
 def revision(connection: sqlite3.Connection) -> int:
-    """Returns the number of changes so far."""
+    """Returns the revision of the book: the number of changes so far."""
     return int(connection.execute("SELECT revision FROM ledger").fetchone()[0])
 
 

@@ -100,7 +100,8 @@ class _ClusterObjects:
 
 
 def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None = None) -> Snapshot:
-    """Returns the cluster that these parsed documents describe; each comes with the name of its file.
+    """Returns the cluster that the documents describe. `documents`: pairs of a file name and a parsed
+    document.
 
     `engine` evaluates the selectors of device claims. Without one every selector counts as matching, and the
     plan warns about it. Nodes outside all Topology objects get an unnamed topology, derived from their

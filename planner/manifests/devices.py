@@ -67,7 +67,9 @@ def _constraints(
 
 
 def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
-    """Returns, by name (REQUEST or REQUEST/ALTERNATIVE), the indexes of the request and its alternatives."""
+    """Returns by name (REQUEST or REQUEST/ALTERNATIVE) the pairs that the name refers to: the index of a
+    request, and that of one of its alternatives (0 for a request without alternatives).
+    """
     result: dict[str, list[tuple[int, int]]] = {}
     for index, request in enumerate(requests):
         name = text(request.get("name"), where)

@@ -55,7 +55,9 @@ def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
 
 @lru_cache(maxsize=4096)
 def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
-    """Returns a record that all pods with the same requests share, because there are many such pods."""
+    """Returns the alignment for these containers (name, whether it keeps its resources, amounts). The record
+    is shared by all pods with the same requests, because there are many such pods.
+    """
     asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in containers)
     total: dict[str, int] = {}
     for ask in asks:

@@ -28,7 +28,9 @@ OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def storage_from(item: Mapping[str, object], where: Where) -> VolumeClaim | PersistentVolume | StorageClass:
-    """Returns the record of an object of one of these kinds. Raises `InputError`, which names the field."""
+    """Returns the record of a PersistentVolumeClaim, PersistentVolume or StorageClass. Raises `InputError`,
+    which names the field.
+    """
     match item["kind"]:
         case "PersistentVolume":
             return _volume(item, where)

@@ -41,7 +41,7 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     domain is opened. The same snapshot, gang and number of rivals always have the same answer.
     """
     answers, avoiding = [plan(snapshot, group)], snapshot
-    # A gang with a reservation keeps its place; a gang that will hold nothing is in no other gang's way.
+    # A gang that already holds a reservation keeps its place; one with mode `none` is in no other gang's way.
     held = reservation_for(snapshot, group, answers[0]) if rivals and not answers[0].replayed else None
     skipped = _skipped(group.name, rivals // _sharers(snapshot, held)) if held is not None else 0
     while held is not None and len(answers) <= skipped:

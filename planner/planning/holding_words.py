@@ -48,8 +48,8 @@ def _usage_text(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]
 
 
 def _other_gang_text(topology: Topology, held: Holding) -> str:
-    """Returns which other gang is in the domain that the gang requires and so cannot hold; "" if there is
-    none.
+    """Returns text that names another gang in the domain that the gang requires; because of this other gang,
+    the gang cannot hold the domain whole. "" if there is none.
     """
     other = next((share for share in held.shares if share.other_gang and share.required), None)
     return (

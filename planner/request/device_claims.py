@@ -91,7 +91,7 @@ def _noted(group: ResolvedPodGroup) -> ResolvedPodGroup:
 
 
 def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[str, None]) -> ResolvedPodSet:
-    # For the requested extended resources that a DeviceClass provides: the claim for one unit of each.
+    # For each requested extended resource that a DeviceClass provides: its name, and the claim for one unit.
     stand_ins = tuple(
         (name, claim_spec)
         for name, claim_spec in devices.extended_claims.items()

@@ -77,7 +77,7 @@ def nvlink_exclusions(
     """
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
     gpus = min(needs(group, pod_set, words), _MAX_GPUS) if words else 0
-    if gpus < 2:  # a single GPU is in one domain on every node
+    if gpus < 2:  # a single GPU fits in a domain of every node
         return ()
     smaller = frozenset(str(size) for size in range(1, gpus))
     return (NodeExclusion(NVLINK_SIZE, smaller, f"{SMALL}{gpus} GPUs", passing=False),)

@@ -27,6 +27,7 @@ from planner.model.resolved import NodeExclusion, ResolvedPodGroup
 from planner.model.topology import HOSTNAME
 
 APART, NEAR = "pod anti-affinity", "pod affinity"
+"""The causes of node exclusions by such terms, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +132,15 @@ def _neighbours_with_terms(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]
 
 
 _AntiAffinity = dict[str, set[tuple[str, str]]]
+"""By PodSet, pairs (label key, PodSet) of pods that must not be in one domain."""
 
 
 _InnerTerms = set[tuple[str, PodTerm]]
+"""Affinity terms that the gang's own pods satisfy, each with the PodSet that has it."""
 
 
 _CoLocation = dict[str, set[tuple[str, tuple[str, ...]]]]
+"""By PodSet, pairs (label key, PodSets) of pods that must be in one domain."""
 
 
 def _between_own_pod_sets(

@@ -22,8 +22,9 @@ from planner.request.validation import Refusal
 
 
 class GpuLimit(NamedTuple):
-    """The maximum number of GPUs that the gang may use in one named domain of the level with this index.
-    `used`: how many of them other pods of the gang use already, by domain.
+    """The maximum number of GPUs that the gang may use in one domain of the level with this index, except
+    domains of nodes without the level's label. `used`: how many of them other pods of the gang use already,
+    by domain.
     """
 
     level: int
@@ -258,8 +259,8 @@ def _pod_class(
 
 
 def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
-    """Returns the number of pods in a slice (1: no slices), and the index of the slice level: each slice must
-    be in one domain of it. Raises `Refusal` if they are invalid.
+    """Returns the number of pods in a slice (1: no slices), and the index of the level of which one domain
+    must contain each slice (ROOT: no such level). Raises `Refusal` if they are invalid.
     """
     constraint = pod_set.constraint
     sliced = constraint if constraint.slice_level or constraint.slice_size else gang

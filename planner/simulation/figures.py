@@ -102,7 +102,8 @@ class CourseFigures:
 def figures(courses: Sequence[Course]) -> CourseFigures:
     """Returns the figures of several courses of one name, each with another seed.
 
-    All courses have equal weight; in waiting times and the slowdown, all gangs have.
+    Shares and counts are means in which all courses have equal weight. Waiting times and the slowdown are
+    means in which all gangs of all courses have equal weight.
     """
 
     def mean(of: Callable[[Course], float]) -> float:

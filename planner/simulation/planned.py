@@ -96,9 +96,7 @@ class DefragmentingStrategy(PlannedStrategy):
         self._restartable = restartable
 
     def make_room(self, job: Job, running: Iterable[RunningJob], floor: Hall) -> list[MovedJob]:
-        """Returns the jobs to restart so that `place` has room for this one; none if no moves achieve
-        that.
-        """
+        """Returns the jobs to restart so that `place` finds room for this one; empty if no moves suffice."""
         if job.total > floor.gpus - floor.busy:
             return []  # moves free no GPUs; this saves thousands of searches in a month
         jobs = {name_of(other.job): other for other in running}
@@ -116,8 +114,8 @@ class DefragmentingStrategy(PlannedStrategy):
         return MovedJob(running.job, taken, running.job.total * running.age)
 
     def _may_restart(self, job: Job) -> bool:
-        """Returns whether a job may be restarted, by a multiplicative hash of its number: independent of
-        other jobs.
+        """Returns whether a job may be restarted. A multiplicative hash of its number decides, so the answer
+        for a job does not depend on other jobs.
         """
         return (job.number * 2_654_435_761 % 2**32) / 2**32 < self._restartable
 

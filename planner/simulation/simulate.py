@@ -183,7 +183,7 @@ class _Simulation:
         return _shape(job) not in self.stuck or job.number in self.placed
 
     def _try(self, job: Job) -> bool:
-        """Places the job or a further part of it; returns whether all its pods are placed and run."""
+        """Places the job, or some of its pods without a place; returns whether all of its pods now run."""
         taken = self.strategy.place(job, self.floor)
         before = self.placed.get(job.number, [])
         self.floor.take(taken)

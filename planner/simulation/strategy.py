@@ -45,7 +45,9 @@ class Strategy(Protocol):
         ...
 
     def release(self, job: Job) -> None:
-        """Called after the job has ended, or has released its part."""
+        """Removes what the strategy has recorded for the job. Called after the job has ended, or after a
+        partly placed job has released its part.
+        """
         ...
 
     def held_gpus(self, floor: Hall) -> int:

@@ -61,7 +61,7 @@ def _claimed(snapshot: Snapshot, node: Node) -> bool:
 def _levels(snapshot: Snapshot) -> Iterator[NodeFinding]:
     """Checks each level of each topology, except the host."""
     names = {topology.name: set(_names(snapshot, topology)) for topology in snapshot.topologies}
-    # Nodes in no topology: they may lack a label of a topology that has no node selector.
+    # Nodes in no topology: perhaps they lack a label of a topology without node selector and belong to it.
     strays = set(snapshot.nodes).difference(*names.values())
     for topology in snapshot.topologies:
         mine = names[topology.name] if topology.node_selector else names[topology.name] | strays

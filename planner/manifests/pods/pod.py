@@ -99,7 +99,8 @@ def remembered_shape(
 def spec_content(
     spec: object, labels: Mapping[str, str] = NOTHING, notes: Mapping[str, object] = NOTHING
 ) -> bytes | None:
-    """Returns the part of the spec that determines the shape, as a cache key; None if it is not cached.
+    """Returns the part of the spec that determines the shape, as a cache key; None if it is not cached,
+    because it is too large or not plain JSON.
 
     The labels are left out if nothing in the spec selects pods by label. The key is the same for all pods of
     a controller, for a pod before and after most policies have patched it, and for templates that differ only

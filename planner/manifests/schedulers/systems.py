@@ -91,8 +91,8 @@ SYSTEMS = (
         apps=("topology-aware-scheduler",),
     ),
 )
-"""KAI names its pods `kai-scheduler-SHARD`. The image repositories are those of KAI's, Kueue's and Volcano's
-charts.
+"""The systems that are recognised. KAI names its pods `kai-scheduler-SHARD`. The image repositories are those
+of KAI's, Kueue's and Volcano's charts.
 """
 
 

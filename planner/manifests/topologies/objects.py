@@ -9,7 +9,9 @@ from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Link, Topology
 
 MOST_LEVELS = 16
-"""The limit in the schema of Bayplan's Topology (manifests/20-crds.yaml); applied to other kinds too."""
+"""Maximum number of levels, as in the schema of Bayplan's Topology (manifests/20-crds.yaml); Topologies of
+KAI and Kueue have the same limit here.
+"""
 
 
 RESERVABLE_KEY = "bayplan.dev/reservable-level"

@@ -82,7 +82,7 @@ class CheapestFirst:
         if not lacking and just_chosen:
             heapq.heappush(heap, (cost, chosen, -1))
         if (lacking or self.further) and index < len(self.bundles) and index + lacking <= len(self.bundles):
-            # A set that is sufficient already is extended by at least one bundle.
+            # Even if the set is sufficient, its extensions have at least one bundle more.
             rest = self._rests[index][: max(1, lacking)]
             heapq.heappush(heap, (sum(rest, cost), chosen, index))
 
