@@ -20,8 +20,9 @@ MOST_POD_SETS = 512
 handles PodSets with different pods separately."""
 
 MOST_REQUIREMENTS = 1_000
-"""Maximum number of requirements in the node affinity of one template, over all terms. To name the
-requirement that excludes the nodes, a refusal tries to leave out each of them, on each kind of node.
+"""Maximum number of requirements in the node affinity of one template, over all terms. To find the
+requirement that excludes the nodes, which the message of a refusal names, each is left out in turn, on each
+kind of node.
 """
 
 MOST_CONSTRAINED = 5_000

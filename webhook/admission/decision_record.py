@@ -36,7 +36,7 @@ Phase = Literal["mutate", "validate"]
 
 
 PLAN = "plan"
-"""The name, in place of a policy's, of the effect that contains the plan's changes."""
+"""The name of the effect that contains the plan's changes; all other effects have the name of a policy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class Evaluation:
     """The state of one decision. It gives the policy engine its inputs (`PolicyInputs`).
 
     `obj`: the object of the request, possibly with its stored templates (`updates.reapply`). `original`: the
-    workload of `obj`. `changeable`: what may change of its templates. `plan`: the result of the last
+    workload of `obj`. `changeable`: which of its templates may change. `plan`: the result of the last
     `make_plan`, None if nothing is planned. Raises `InputError` if the object is malformed or exceeds the
     bounds in `bounds`.
     """
@@ -235,7 +235,7 @@ class Evaluation:
         return [(template.path, template.pod_set) for template in self.changeable.templates]
 
     def inlined(self, obj: Json) -> Sequence[Template]:
-        """Returns the pods that may change and that are in another form than a template."""
+        """Returns the pods that may change and whose form is not a PodTemplateSpec (`Workload.inlined`)."""
         return self.changeable.inlined
 
     def new_budget(self) -> CostBudget:

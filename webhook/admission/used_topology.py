@@ -45,7 +45,8 @@ def still_used(
     """Returns a sentence that names the gangs and queues that use what a request removes of a Topology; "" if
     there are none, or if the request removes nothing.
 
-    `waiting`: returns the whole queue; it is expensive, and called only if needed.
+    `waiting`: returns all waiting gangs; called only if the request removes something, because it is
+    expensive.
     """
     loss = _loss(request)
     if loss is None:

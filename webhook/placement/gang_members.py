@@ -82,7 +82,7 @@ def combined_workload(members: Sequence[GangMember]) -> Workload:
 
 
 def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
-    """Returns the seats of this member in a gang from `combined_workload`."""
+    """Returns the seat names of this member. `group`: the gang that `combined_workload` returned."""
     names = {pod_set.name for pod_set in group.pod_sets}
     stamps = {own.name: member.stamps.get(own.name, "") for own in member.own}
     return {

@@ -38,7 +38,8 @@ into one for each of its nodes, so that its held seats stay there."""
 
 
 def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[str, Any]) -> Workload:
-    """Returns the workload with its gang on the seats that the gang's reservation holds, as described above.
+    """Returns the workload with its gang on the seats that the gang's reservation holds, by the table at the
+    top of this module.
 
     The workload is unchanged if it shares no gang with other objects, or if the gang holds nothing."""
     share = workload.share

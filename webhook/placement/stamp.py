@@ -34,11 +34,13 @@ Json = dict[str, Any]
 
 
 NEW_NODES = "nodes"
-"""Value of `waitsFor` for a gang whose pods get no gate, so that an autoscaler sees them and adds nodes."""
+"""Value of `waitsFor` in the placement annotation of a gang whose pods get no gate, so that an autoscaler
+sees them and adds nodes."""
 
 
 EVICTION = "eviction"
-"""Value of `waitsFor` for a gang whose pods get no gate, so that its scheduler evicts other pods for them."""
+"""Value of `waitsFor` in the placement annotation of a gang whose pods get no gate, so that its scheduler
+evicts other pods for them."""
 
 
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
@@ -62,7 +64,8 @@ def annotate(
     Templates are annotated with the plan and the reservations too, so that their pods find them. Only pods
     get the scheduling gate: a gate in a template would be in each pod of it, even if Bayplan is gone and
     nothing removes the gate. A template whose pods are planned one by one (`per_pod`) does not say that they
-    wait, because each pod is decided by itself. A preview adds no placement annotation."""
+    wait, because each pod is decided by itself. The plan of a suspended object (`WorkloadPlan.preview`) adds
+    no placement annotation."""
     stamped = _opened(obj, workload.templates)
     note = "" if plan.preview else placement_note(plan)
     ids = ",".join(reservation.id for reservation in plan.reservations)

@@ -19,7 +19,8 @@
 The *members* of a gang may be several objects (pods of a PodGroup, two Jobs); each has a *share* of the
 gang's pods. A *part* is a named subgroup of a gang, such as `prefill`. A *seat* is the room that the plan
 keeps for one pod of the gang, also if the pod does not exist yet. The *topology request* of an object or
-template is what its topology keys state.
+template is what its topology keys state. A *shape* is what the planner reads of a pod: requests, selectors,
+affinity and so on (`PodShape`).
 
 Begin with `kinds`, then `reader.read`.
 """

@@ -36,7 +36,8 @@ def _templates(*paths: str, besides: tuple[str, ...] = ()) -> PodPlaces:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """A kind of workload. `resource` is the lower-case plural, as in webhook rules.
+    """A kind of workload. `resource` is the lower-case plural, as in webhook rules. `layout`: returns the
+    PodSets and gangs of an object of this kind.
 
     `each_pod`: each pod is planned alone unless the object is annotated as a gang. `holds`: applying the
     object reserves its gangs (False if other objects, such as the Jobs of a CronJob, are the gangs).

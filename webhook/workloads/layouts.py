@@ -21,7 +21,9 @@ PodSetKey = tuple[str, int, Path]
 """What identifies a PodSet of an object: its name, its number of pods, and the path of its template."""
 
 BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
+"""KAI's annotation: how many pods of a Job start together."""
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+"""JobSet's annotation: the level of which each child Job gets a domain of its own."""
 
 
 # Like `Field`, not frozen: each reading of an object creates one for each of its hundreds of templates.

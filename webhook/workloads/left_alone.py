@@ -1,9 +1,9 @@
-"""Objects that Bayplan ignores, whoever applied them: the cluster's own programs, DaemonSet pods, and others.
-Pure.
+"""Objects that Bayplan ignores, whoever applied them. Pure.
 
-`70-webhooks.yaml` contains the same rules, so that the API server does not call the webhook for them.
-Placeholders are ignored too: pods of pause containers, with which users make an autoscaler keep spare nodes.
-Pods that Kueue places are ignored as well.
+They are the cluster's own programs and the pods of DaemonSets: `70-webhooks.yaml` contains these rules too,
+so that the API server does not call the webhook for such objects. The webhook itself recognises the others:
+placeholders (pods of pause containers, with which users make an autoscaler keep spare nodes), and pods that
+Kueue places.
 """
 
 from __future__ import annotations

@@ -56,10 +56,10 @@ def movables(
 ) -> tuple[Movable, ...]:
     """Returns a movable for every gang with bound pods and every other bound pod, except DaemonSet pods.
 
-    They are sorted by name, and `kept_because` says of each why it may not be moved. `objects`: pods, their
-    owners and PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch. `all_restartable`:
-    pods may be moved unless they opt out. `left_alone`: additional reasons not to move something, as the end
-    of a sentence, by the name of a gang, the UID of a pod's controller, or a namespace.
+    They are sorted by name; `kept_because` of each says why it may not be moved, "" if it may. `objects`:
+    pods, their owners and PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch.
+    `all_restartable`: pods may be moved unless they opt out. `left_alone`: additional reasons not to move
+    something, as the end of a sentence, by the name of a gang, the UID of a pod's controller, or a namespace.
     """
     scene = _Scene.of(objects, snapshot)
     by_gang: dict[str, list[_PodOfGang]] = defaultdict(list)

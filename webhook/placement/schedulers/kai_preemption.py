@@ -25,7 +25,8 @@ PriorityClass `build`."""
 
 
 def makes_room(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Returns whether KAI may preempt other pods for the gang if the gang has no place.
+    """Returns whether KAI may preempt other pods for the gang if the gang has no place: KAI schedules it, and
+    its priority is above that of `TRAIN`.
 
     False if the gang requires a level by keys that KAI does not read: KAI would then start it anywhere."""
     if group.follows != "kai.scheduler" or snapshot.base.schedulers.shown.keys().isdisjoint((KAI, RUNAI)):

@@ -47,11 +47,12 @@ SKIP = SKIP_KEY
 
 
 RESTARTABLE = "bayplan.dev/restartable"
-"""Label, "true" or "false": whether `bayplan defrag` may move the pods, which restarts them."""
+"""Label, "true" or "false": whether defragmentation may move the pods, which restarts them."""
 
 
 DEFRAGMENTATION = "bayplan.dev/defragmentation"
-"""Annotation of a node that `bayplan defrag --apply` has cordoned, as JSON: the goal, and the time."""
+"""Annotation of a node that `bayplan defrag --apply` or the leader has cordoned, as JSON: the goal, the gang
+to be placed, the time, and whether the leader did it."""
 
 
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")

@@ -24,9 +24,11 @@ Meaning = Literal[
     "topology", "required", "preferred", "unconstrained", "slice", "slice-preferred", "slice-size",
     "together", "gpu-count", "preferred-domain", "bandwidth", "latency", "strategy", "part",
 ]  # fmt: skip
+"""What an annotation requests; `_MEANINGS` in `known_keys` describes each value."""
 
 
 Place = Literal["object", "template"]
+"""Where an annotation is read: on the object, or on a pod template."""
 
 
 Origin = tuple[str, str, str]
