@@ -58,7 +58,7 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
 def held_for(
     snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
 ) -> tuple[tuple[Reservation, ...], bool]:
-    """Returns the reservations of a pod's gang, and whether its gang was planned.
+    """Returns the reservations of a pod's gang, and whether the gang was planned.
 
     - If the pod is of a replica that is a gang of its own: the replica's reservation. If the object was
       planned but the replica holds nothing, the result is `((), True)`: the replica waits.
@@ -103,7 +103,8 @@ def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) 
 
 
 def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
-    """Returns the gangs that a pod may belong to by its labels and its controller, the nearest first.
+    """Returns the names of the gangs that a pod may belong to by its labels and controller, the nearest
+    first.
 
     A pod that is a controller itself, for example a Spark driver, shares no gang with the pods that it
     creates. A Deployment's pod is created by a ReplicaSet, whose name ends in the pod's label

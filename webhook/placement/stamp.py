@@ -56,7 +56,8 @@ template, so Bayplan's webhooks are not called for it."""
 def annotate(
     obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
 ) -> Json:
-    """Returns a copy of the object with its plan. Writing the same plan twice changes nothing.
+    """Returns a copy of the object with the plan written onto the object and its templates. Writing the same
+    plan twice changes nothing.
 
     `policies`: the value of `bayplan.dev/policies`. `fenced`: reserved domains are tainted, and a pod gets
     the toleration of its own gang.
@@ -96,7 +97,7 @@ def annotate(
 
 
 def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
-    """Returns the object with its gang's name written into its templates, if it has no replicas yet.
+    """Returns the object; if it has no replicas yet, with the name of its gang written into its templates.
 
     When the object is scaled later, admission sees only its pods. By this name admission knows that the pods
     start together, and lets them wait for each other at the gate."""

@@ -21,7 +21,8 @@ that policies raised."""
 
 
 def with_stated(workload: Workload, original: Workload) -> Workload:
-    """Returns the workload with the amounts of `original` as stated amounts, if they differ.
+    """Returns the workload; each PodSet whose amounts policies changed has those of `original` as its stated
+    amounts.
 
     `original` is read from the object before policies changed it, `workload` afterwards."""
     stated: dict[str, tuple[PodSet, ...]] = {}

@@ -33,12 +33,12 @@ def holder(gang: str) -> str:
 
 
 def toleration(gang: str) -> Json:
-    """Returns the toleration that lets a gang's pods onto the nodes that it holds."""
+    """Returns the toleration that lets a gang's pods onto the nodes that the gang holds whole."""
     return {"key": RESERVED_TAINT, "operator": "Equal", "value": holder(gang), "effect": EFFECT}
 
 
 def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
-    """Returns a pod's tolerations, with those added that let it onto the domains of these reservations."""
+    """Returns a pod's tolerations, plus those for the domains that these reservations hold whole."""
     tolerations = [dict(entry) for entry in stated or ()]
     for reservation in held:
         own = toleration(reservation.gang)

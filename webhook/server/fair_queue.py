@@ -58,7 +58,7 @@ class Ticket(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """The calls that wait for one of `seats` seats, and those that have one.
+    """The calls that wait for one of `seats` seats, and the calls that have a seat.
 
     `queues`, `hand`, `length`: see `QUEUES`, `HAND` and `LENGTH`.
     """

@@ -24,7 +24,7 @@ class Crowded(Exception):  # noqa: N818 - an outcome, not a fault
 
 
 class Seats:
-    """Limits concurrent decisions to `count`, the number of threads, and starts waiting ones in fair
+    """Limits concurrent decisions to `count`, the number of threads, and starts waiting decisions in fair
     order.
     """
 

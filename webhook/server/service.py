@@ -348,8 +348,8 @@ def _flow(request: AdmissionRequest) -> str:
 
 
 def _relied(decision: Decision, unread: InFlight) -> InFlight:
-    """Returns the reservations in `unread` that are of the decision's own gangs, so that its plan repeats
-    them.
+    """Returns the entries of `unread` that are reservations of the decision's own gangs, so that the
+    decision's plan repeats them.
     """
     held = decision.plan.reservations if decision.plan is not None else ()
     replayed = [reservation_identity(reservation) for reservation in held]

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def pod_of(template: Template, obj: Mapping[str, Any]) -> Json:
-    """Returns the template as a v1 Pod, in the object's namespace if it names none.
+    """Returns the template as a v1 Pod, in the object's namespace if the template names none.
 
     A Pod is returned as it is. Fields that are not part of a pod's metadata or spec are left out.
     """

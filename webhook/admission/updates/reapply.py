@@ -42,10 +42,11 @@ the update states them."""
 def with_former_templates(
     obj: Json, old: Json | None, workload: Workload, as_created: Callable[[], Json | None]
 ) -> Json:
-    """Returns the object with the template fields of `old`, if it asks for the same templates.
+    """Returns the object of an update; if the update asks for the same templates as before, with the template
+    fields of `old`, the stored object.
 
-    `as_created` returns the object as admission would make it if it were new, None if it would be refused; it
-    is called only if the fields differ.
+    `as_created`: returns the object as admission would make it if the object were new, None if the object
+    would be refused; called only if the fields differ.
     """
     fields = _fields((*workload.templates, *workload.inlined))
     former = {field: _value(old, field) for field in fields} if old is not None else {}

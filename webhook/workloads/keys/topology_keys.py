@@ -303,7 +303,7 @@ def request_of_scope(scope: Field) -> StatedTopology:
 
 
 def requests_of_older_recipe(metadata: Field) -> list[StatedTopology]:
-    """Returns the request in Run:ai's older annotation (`OLD_SCOPE`), [] if there is none."""
+    """Returns a list of the request in Run:ai's older annotation (`OLD_SCOPE`), [] without it."""
     if not metadata.has("annotations"):
         return []
     scope = metadata.get("annotations", OLD_SCOPE)

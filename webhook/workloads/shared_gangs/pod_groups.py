@@ -92,7 +92,9 @@ def _names_none(metadata: Field, spec: Field) -> bool:
 
 
 def names_group(metadata: Field, spec: Field) -> bool:
-    """Returns whether pods of a template name their gang."""
+    """Returns whether a template names a gang for its pods by a scheduler's key or field (for example a
+    PodGroup).
+    """
     if _names_none(metadata, spec):
         return False
     by_key = any(metadata.get(place, key).text() for key in _KEYS for place in ("labels", "annotations"))
@@ -100,7 +102,7 @@ def names_group(metadata: Field, spec: Field) -> bool:
 
 
 def names_own_gang(metadata: Field) -> bool:
-    """Returns whether pods of a template name a `bayplan.dev/gang`."""
+    """Returns whether a template names a gang for its pods by the annotation `bayplan.dev/gang`."""
     return bool(metadata.get("annotations", GANG).text())
 
 
