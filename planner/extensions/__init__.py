@@ -4,5 +4,8 @@
 - `equal_parts`: the same number of pods in each domain; `elastic`: as many pods as fit
 - `holding`: what a gang holds under reserve mode `auto`
 
+Reserve modes: a gang holds whole domains (`domain`), only what it uses (`nodes`), or nothing (`none`); under
+`auto`, `holding` chooses between the first two. A *share* is here what a gang takes of one domain.
+
 Begin with `place`.
 """

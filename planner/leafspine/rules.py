@@ -181,7 +181,7 @@ def _fast_enough(
 
 
 def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> PlacementProblem:
-    """Returns the problem restricted to the nodes of these fabrics; unchanged if these are all nodes."""
+    """Returns the problem restricted to the nodes of these fabrics; unchanged if they have all nodes."""
     nodes = [name for fabric in fabrics for leaf in fabric.leaves for name in leaf.nodes]
     return problem if len(nodes) >= len(problem.snapshot.nodes) else problem.restricted_to(nodes)
 

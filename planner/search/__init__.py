@@ -6,10 +6,12 @@ Begin with docs/how-a-plan-is-found.md, then `place`. Words of this package:
 - domain: a node of the topology tree: the root, a block, a rack, a host; a *pristine* domain is unused, and a
   placement *opens* the pristine domains that it uses
 - capacity: what is free in a domain, as a value: equal domains share one object (`planner.cluster.capacity`)
+- to hold: a domain *holds* the pods that fit in it; a gang holds what it has reserved
 - chunk: neighbouring children of a domain with very many children, which are searched as one
 - match: the `EligibilityMap` of a domain: which nodes the pods may use by labels
 - reservable level: the coarsest level whose domains a gang holds whole if it spans several of them
 - relaxation: the request with each preferred level made required, or dropped to a coarser one
+- attempt: what the search found at one level: the best domain, and how many pods fit there (`LevelAttempt`)
 - budget: the number of steps that a search may take; *exact* or *complete*: the budget did not end the
   search; *hard*: no further search with another budget may follow
 - beam: in a search that has used up its budget, the number of partial results that are kept at each step

@@ -79,7 +79,7 @@ class LevelSearch:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
     def in_space(self, space: SearchSpace, budget: WorkBudget) -> LevelSearch:
-        """Returns a search for the same gang in another space."""
+        """Returns a search for the same gang in another space, within this budget."""
         return LevelSearch(space, self.request, self.mode, budget)
 
     def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:

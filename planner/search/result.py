@@ -21,7 +21,8 @@ from planner.request.topology_request import TopologyRequest
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Nodes with the number of pods of each pod class, in the domain `branch`. `exact`: proved best."""
+    """Nodes with the number of pods of each pod class, in the domain `branch`. `cost`: as in `objective`; 0
+    if it was not computed. `exact`: whether the placement is proved best."""
 
     branch: Subtree
     pod_classes: tuple[PodClass, ...]

@@ -125,7 +125,8 @@ class _PooledPacking(DomainPacking):
 
 
 class SeveralClassesPacking(DomainPacking):
-    """The packing of several pod classes: by every mixture, or pooled (see the module)."""
+    """The packing of several pod classes: by every mixture, or pooled (see the module). `spare`: the budget
+    for assigning pods to hosts, and for pools with several directions."""
 
     classes: CapacityClasses
 
@@ -146,7 +147,7 @@ class SeveralClassesPacking(DomainPacking):
         self._scales: dict[tuple[Direction, ...], PooledClasses] = {}
         self._spread: dict[tuple[int, PodCount], PodsByHost] = {}
         self._pools_first: set[PodCount] = set()
-        self._tight: Direction | None = None  # the last direction of the latest assignment
+        self._tight: Direction | None = None  # the last direction of the pool that gave the latest assignment
         self._undecided: set[tuple[int, PodCount]] = set()
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:

@@ -78,7 +78,7 @@ class _ByClassId(Protocol[_T_co]):
 
 class DomainClasses(Protocol):
     """Classes of domains, for pods that are counted one by one (`CapacityClasses`) or pooled
-    (`PooledClasses`).
+    (`PooledClasses`). The attributes are those of `CapacityClasses`.
     """
 
     counts: CountAlgebra
@@ -123,7 +123,7 @@ class CapacityClasses:
     Lists are indexed by the id of a class. `domain_classes`: the properties of a class; None for a class of
     hosts. `options`: of a class of hosts only. `reach`: an upper bound of the pods of each pod class (exact
     for a single pod class). `peaks`: the maximum that one domain of each level holds, from the level of the
-    domain itself to the hosts.
+    domain itself to the hosts. `highest`: what one, two, … domains of each inner level hold together.
     """
 
     def __init__(self, pod_classes: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:

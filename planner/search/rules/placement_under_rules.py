@@ -52,7 +52,11 @@ def has_rules(pod_classes: Sequence[PodClass]) -> bool:
 
 
 def place_by_rules(level_search: TreeSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
-    """Returns the best placement inside one domain of the required level that satisfies every rule."""
+    """Returns the best placement inside one domain of the required level that satisfies every rule.
+
+    Without a placement, and unless the budget is hard, the last attempt has the number of pods that would fit
+    under the rules (0 for several pod classes).
+    """
     result = _RuleSearch(
         level_search,
         pod_classes,

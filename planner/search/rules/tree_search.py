@@ -40,5 +40,5 @@ class TreeSearch(Protocol):
         ...
 
     def in_space(self, space: SearchSpace, budget: WorkBudget) -> TreeSearch:
-        """Returns a search for the same gang in another space."""
+        """Returns a search for the same gang in another space, within this budget."""
         ...
