@@ -5,7 +5,8 @@
   `aliases`: by topology, the label key of each level by its other names; `hostless`: topologies whose object
   does not list the hostname level, which Bayplan adds
 - `levels`: the level keys of all topologies
-- `nodePools`: number of nodes, selector and topology of each node pool, by name
+- `nodePools`: by name, `nodes` (their number), `selector` and `topology` ("" if not known) of each node pool,
+  and whether KAI's node-pool label makes the pool (`byLabel`), not the selector of a Topology
 - `largestFree`: by topology and level, the domain with the most free GPUs (`domain`), the number of these
   GPUs (`gpus`), and the most GPUs that any domain of the level has when it is empty (`gpusWhenEmpty`)
 - `nodes`, `gpus`: number of nodes and of their GPUs; `resources`: the largest amount of each resource on any

@@ -48,7 +48,8 @@ class PlanVariable:
         `nodes`: the nodes of the PodSet's pods. `ranks`: the node of each rank of the PodSet, neighbouring
         ranks close in the topology; empty for the whole object. If the object has several gangs, `ranks` are
         those of the first gang whose decision is the object's. `gangs`: each gang (for example each
-        replica of a LeaderWorkerSet) with name, decision, level, domain and nodes.
+        replica of a LeaderWorkerSet) with name, decision, level, domain and nodes. `requirements`: the ORed
+        node-selector terms that pin the pods to these nodes, [] without a placement.
         """
         poll("policies")
         nodes = [list(dict.fromkeys(a.node for a in gang.of(pod_set))) for gang in self._gangs]

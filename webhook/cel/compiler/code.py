@@ -16,6 +16,7 @@ Run = Callable[[list[Any]], Any]
 
 
 UNSET: Final = object()
+"""The `constant` of a code whose value is not known before evaluation."""
 
 
 FIRST_SLOT: Final = 2  # index in a frame; the bindings and the meter come before it

@@ -22,7 +22,7 @@ from webhook.cel.syntax.ast import ExprNode
 from webhook.cel.syntax.build import TreeBuilder
 from webhook.cel.values.errors import CelError
 
-MAX_TEXT: Final = 32_768  # cel-go allows 100,000 code points; published policies are far below both limits
+MAX_TEXT: Final = 32_768  # characters; cel-go allows 100,000, published policies are far below both limits
 
 
 _REPLACED: Final = {

@@ -8,7 +8,7 @@ from webhook.cel.syntax import ast
 from webhook.cel.syntax.ast import ExprNode
 from webhook.cel.values.errors import CelError
 
-MAX_DEPTH: Final = 150  # of nested operations; cel-go allows 250, but each level needs a Python frame
+MAX_DEPTH: Final = 150  # levels of nested operations; cel-go allows 250, but each needs a Python frame here
 
 
 # By macro: the valid numbers of arguments after one variable, and after two variables.

@@ -1,4 +1,4 @@
-"""The names that an expression may read (in CEL, an activation), each computed on first use."""
+"""The values of the names that an expression may read (in CEL, an activation), each computed on first use."""
 
 from __future__ import annotations
 

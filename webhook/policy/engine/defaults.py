@@ -154,7 +154,7 @@ def _container(container: Json) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    """Returns Always for `:latest` and for no tag, unless the image has a digest."""
+    """Returns Always for an image without a digest whose tag is `latest` or missing, else IfNotPresent."""
     name = image.rpartition("/")[2]
     if "@" in name:
         return "IfNotPresent"

@@ -63,7 +63,9 @@ class Exemptions:
         return cls(tuple(row for row in all_exemptions if concerns(row, request, budget)), now)
 
     def exempt(self, policy: str) -> PolicyException | None:
-        """Returns the current exemption from a policy; if there are several, the one that ends last."""
+        """Returns the exemption from a policy that has not ended, None if there is none; if there are
+        several, the one that ends last.
+        """
         return max(self._of(policy, over=False), key=lambda row: (row.until, row.name), default=None)
 
     def record_use(self, policy: str, outcome: Callable[[], str]) -> bool:

@@ -54,7 +54,9 @@ def failure(policy: Policy, binding: PolicyBinding, label: str, message: str) ->
 
 @dataclass(frozen=True, slots=True)
 class PolicyRun:
-    """One binding of a policy with one parameter object (None without a paramRef)."""
+    """One binding of a policy with one parameter object: None without a paramRef, or if there is none and the
+    policy runs without it (see `PolicyPass.runs`).
+    """
 
     policy: Policy
     binding: PolicyBinding
@@ -88,7 +90,9 @@ class ObjectCache:
     forms: Forms = field(default_factory=Forms)
     variables_of: Any = None
     variables: dict[int, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """By the identity of a PodSet's name, which may be a stand-in."""
+    """By the `id` of a PodSet's name, because the name may be a stand-in, which has no hash: the name, which
+    is kept alive so that no other object gets the same `id`, and the variables.
+    """
 
 
 @dataclass(slots=True)

@@ -1,5 +1,5 @@
-"""The share of a node's CPU and memory that belongs to one GPU: what containers that state no amounts get per
-GPU.
+"""Computes one GPU's share of its node's CPU and memory: a container that states no amounts gets this share
+for each of its GPUs.
 
 Shares are those of empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now. Nodes
 that the pod can never use do not count: a job for eight GPUs does not get less because of a node with one.
@@ -26,10 +26,10 @@ def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> GpuPo
     """Returns the smallest share of one GPU on any node that could take the pod.
 
     `claimed`: the number of GPUs that the pod gets by ResourceClaims, in addition to its requests. `kinds`:
-    the cluster's nodes, grouped by equal properties. If no node has enough GPUs, all nodes count that the
-    pod's labels and taints allow; such a node's amounts are divided by the number of GPUs that the pod
-    requests, so that the computed share is not the reason why the pod does not fit. None if the pod requests
-    no GPU, or no suitable node is known.
+    the cluster's nodes, grouped by equal properties. If no node could take the pod, all nodes with such GPUs
+    count whose labels and taints allow the pod; such a node's amounts are divided by the number of GPUs that
+    the pod requests, so that the computed share is not the reason why the pod does not fit. None if the pod
+    requests no GPU, or no suitable node is known.
     """
     asked = asked_gpus(shape.requests)
     if not asked and not claimed:

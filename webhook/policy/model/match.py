@@ -1,7 +1,7 @@
 """The requests to which a policy or a binding applies: rules, selectors, scope.
 
-An exclude rule takes precedence over every other rule. An object selector matches if the object or the old
-object has the labels.
+An exclude rule takes precedence over every other rule. An object selector needs to select only one of the
+object and the old object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ SCOPES = ("Cluster", "Namespaced", "*")
 
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
-    """One of resourceRules. `resources` may name subresources ("pods/status", "pods/*", "*/scale", "*/*")."""
+    """One of resourceRules or excludeResourceRules. `resources` may name subresources ("pods/status",
+    "pods/*", "*/scale", "*/*").
+    """
 
     operations: tuple[str, ...]
     api_groups: tuple[str, ...]
@@ -33,7 +35,7 @@ class ResourceRule:
     def matches(
         self, request: AdmissionRequest, resource: GroupVersionResource, *, any_version: bool
     ) -> bool:
-        """Returns whether the rule matches this request on `resource`."""
+        """Returns whether the rule matches this request on `resource`, in any version with `any_version`."""
         return (
             _within(request.operation, self.operations)
             and _within(resource.group, self.api_groups)

@@ -85,7 +85,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class NamedExpression:
-    """A match condition, a variable, or an audit annotation (its key is the name)."""
+    """A match condition, a variable, or an audit annotation, whose key is then the `name`."""
 
     name: str
     expression: Expression

@@ -57,7 +57,8 @@ class Mutated:
     """The object after all policies, and the effects of each.
 
     `errors` are failures with failurePolicy Fail (the request is refused), `warnings` those with Ignore. If
-    there are errors, `object` lacks the changes that failed, and must not be used. `cost`: CEL cost units.
+    there are errors, `object` lacks the changes that failed, and must not be used. `skipped`, `exempted`,
+    `cost`: as in `Findings`.
     """
 
     object: Object
