@@ -112,7 +112,7 @@ not 700.
 
 
 def chunked(row: Sequence[Item], join: Callable[[tuple[Item, ...]], Item]) -> tuple[Item, ...]:
-    """Returns the chunks of a row, at most `WIDE`; () if the row itself is short enough.
+    """Returns the chunks of a row (a domain's children), at most `WIDE`; () if the row itself is that short.
 
     `join` makes one capacity of several neighbours, which may be chunks. Chunks begin at fixed indexes, so
     rows of equal length are divided in the same way and share their equal chunks.

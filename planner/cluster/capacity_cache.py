@@ -127,7 +127,9 @@ class CapacityIndex:
         self._roots = roots or {}
 
     def of(self, tree: TopologyTree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
-        """Returns the capacity of a whole tree; `host` computes the capacity of one host."""
+        """Returns the capacity of a tree's root. `host` computes the capacity of one host; after the first
+        call for a tree, it is called only for hosts that are new or have changed.
+        """
         with self._pool.lock:
             remembered = self._roots.get(tree.lasting)
             if remembered is None:

@@ -1,4 +1,4 @@
-"""Replaces hardware, limits, settings or schedulers in a snapshot, which keeps its nodes and trees."""
+"""Replaces the hardware, limits, settings and schedulers in a snapshot; its nodes and trees stay the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from planner.devices.devices_by_node import DevicesByNode
 
 
 def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
-    """Returns a snapshot with the same nodes, pods and reservations, and all other fields of `hardware`."""
+    """Returns the snapshot with the links, NUMA zones, claims, volumes, limits, settings and schedulers of
+    `hardware`. Its topologies, nodes, pods, reservations and caches stay the same.
+    """
     base = snapshot.base
     changed = replace(
         base,

@@ -218,7 +218,9 @@ class Infrastructure:
         return unallocated_devices(node, self.node_devices) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
-        """Returns the node's allocatable amounts, including devices that only claims can request."""
+        """Returns what the node offers when empty: its allocatable amounts, and amounts of pools
+        (planner.devices) for devices that only claims can request.
+        """
         if not self.claims.slices:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
         node_devices = self.node_devices.of(node.name)
@@ -251,7 +253,7 @@ class Infrastructure:
         return changed
 
     def with_node(self, node: Node) -> Infrastructure:
-        """Returns the record with this node added, or in place of the node of the same name.
+        """Returns this record with the node added, or with it instead of the node of the same name.
 
         In the trees only the path to this node is rebuilt; values that do not depend on the node are kept.
         """
@@ -367,7 +369,7 @@ def _tolerating(node: Node) -> bool:
 
 
 def without_level_labels(node: Node) -> Node:
-    """Returns the node as a host without level labels."""
+    """Returns the node with only its hostname label: a tree has it as a host that is in no named domain."""
     return replace(node, labels={HOSTNAME: node.labels.get(HOSTNAME) or node.name})
 
 

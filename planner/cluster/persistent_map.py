@@ -106,7 +106,8 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         self._rest_on(base)
 
     def may_differ(self, former: Mapping[K, V]) -> Iterable[K]:
-        """Returns the keys under which the two mappings may differ; all other keys have the same object.
+        """Returns the keys under which the two mappings may differ; under all others, both have the same
+        object or none.
 
         If they share a layer, only the changes above it are compared: a hundred keys instead of 5,000.
         """

@@ -1,4 +1,4 @@
-"""A leaf-spine fabric as a graph: switches and links, hop counts, and the slowest link of a path.
+"""A leaf-spine fabric (network) as a graph: switches and links, hop counts, the slowest link of a path.
 
 Leaves are the domains of the topology's leaf level. Links come from the Topology object; a leaf that has none
 is connected to the domains above it by links of unknown speed (0).
@@ -259,7 +259,7 @@ def _connect_upward(graph: nx.Graph[Switch], path: Domain) -> None:
 
 
 def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
-    """Returns the mean number of hops between two of the leaves, 0 for one leaf."""
+    """Returns the number of hops between two of the leaves, averaged over all pairs; 0 for one leaf."""
     pairs = [
         spine.hops(leaf, other_leaf)
         for place, leaf in enumerate(leaves)

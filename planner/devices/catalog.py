@@ -264,7 +264,9 @@ class Devices:
         return unallocated_devices(node, self.node_devices)
 
     def claim_spec_of_pod(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
-        """Returns the spec of a bound pod's claim; claims generated from one template share a cache entry."""
+        """Returns the `ClaimSpec` of a bound pod's claim, None if none of its requests is counted. Claims
+        generated from one template share a cache entry.
+        """
         key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
         if key not in self._claim_specs:
             self._claim_specs[key] = self.claim_spec(self.find(use, namespace_of(key[1])) or claim)

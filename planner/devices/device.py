@@ -15,6 +15,7 @@ class Version:
 
 
 Value = str | int | bool | Version
+"""The value of a device attribute."""
 
 
 _SINGLE_GPU = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")

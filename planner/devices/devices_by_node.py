@@ -76,7 +76,7 @@ class DevicesByNode:
         return node_devices.devices[place] if node_devices is not None and place is not None else None
 
     def node_of(self, device_id: DeviceId) -> str:
-        """Returns the node of a device; "" if it is unknown.
+        """Returns the name of the node that offers a device; "" if it is unknown.
 
         Looks first at the node with the pool's name: most drivers name the pool of a node after the node.
         """
@@ -99,9 +99,9 @@ class DevicesByNode:
 
 
 def _usable_offers(slices: NodeSlices) -> dict[DeviceId, Offer]:
-    """Returns the node's devices, sorted by driver, name and pool.
+    """Returns the node's usable devices, sorted by driver, name and pool.
 
-    Devices that consume counters of a counter set which no slice defines are left out.
+    A device is not usable if it consumes counters of a counter set that none of the node's slices defines.
     """
     counters = slices.counters()
     usable = [

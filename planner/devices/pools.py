@@ -25,6 +25,7 @@ from planner.model.resources import (
 )
 
 DRIVER = "gpu.nvidia.com"
+"""The name of NVIDIA's DRA driver for GPUs; only its devices are counted in pools."""
 
 
 def is_claimed(resource: str) -> bool:

@@ -16,7 +16,8 @@
 Words: a *gang* is a PodGroup whose pods are placed all together or not at all. A *level* is a node-label key
 of a Topology, a *domain* the nodes with the same values for all levels from the coarsest down to one level
 (one rack). A gang *holds* nodes by a reservation, some of its domains *whole*: no other gang may use these. A
-*book* is the list of all reservations. A *resolved* request is combined with the state of one cluster.
+*book* is the list of all reservations. A *resolved* request is combined with the state of one cluster. The
+*shape* of a pod (`PodShape`) is all that it requests of a node and requires of it.
 
 Imports nothing of the planner. Begin with `podgroup`, then `answer`.
 """

@@ -10,6 +10,7 @@ from planner.model.resolved import ResolvedPodGroup
 from planner.model.topology import Domain
 
 Verdict = Literal["admitted", "queued", "rejected"]
+"""A gang has a place, waits for one, or is refused."""
 
 
 @dataclass(frozen=True, slots=True)

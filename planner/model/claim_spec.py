@@ -116,7 +116,7 @@ unit of it."""
 def claim_spec_of(
     choices: Iterable[Iterable[DeviceRequest]], constraints: Iterable[DeviceConstraint] = ()
 ) -> ClaimSpec:
-    """Returns the claim with these requests and constraints, named by a digest of them."""
+    """Returns the `ClaimSpec` with these requests (each with its alternatives) and these constraints."""
     asked, constrained = tuple(map(tuple, choices)), tuple(constraints)
     written = json.dumps(_json(asked, constrained), sort_keys=True)
     return ClaimSpec(PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16], asked, constrained)

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Literal
 
 Part = Literal["reading", "policies", "search", "explanation"]
+"""The part of a decision that checks the deadline."""
 
 
 class DeadlinePassed(BaseException):

@@ -106,7 +106,7 @@ def merged(pod_classes: Iterable[PodClass]) -> tuple[PodClass, ...]:
 
 
 def joined(first: PodClass, second: PodClass) -> PodClass | None:
-    """Returns the two classes merged into one, None if they differ."""
+    """Returns the two classes merged into one, None if they cannot be merged."""
     merged_kinds = merged((first, second))
     return merged_kinds[0] if len(merged_kinds) == 1 else None
 

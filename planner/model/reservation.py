@@ -15,6 +15,7 @@ from planner.model.resources import Resources
 from planner.model.topology import Domain
 
 State = Literal["held", "claimed"]
+"""A reservation expires while it is `held`; it is permanent once the workload exists (`claimed`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,13 @@ class Reservation:
     """What one gang holds.
 
     `id` is derived from the gang's name (`reservation_id`), so a gang always has the same id. `level`,
-    `domain`: the finest domain that contains the whole placement. `fingerprint`: a digest of the request; if
-    it differs, a gang of the same name has a different request. `domains` are held whole (mode `domain`);
+    `domain`: the finest domain that contains the whole placement. `fingerprint`: a digest of the request, by
+    which a changed request of a gang of the same name is detected. `domains` are held whole (mode `domain`);
     `nodes` are all nodes inside these domains at planning time. `assignments` with `requests` (per pod of
-    each PodSet, base units) are what the gang uses on each node. `state`: `held` at first; `claimed` once the
-    workload exists, which makes the reservation permanent. `created` and `expires` are seconds since the
-    epoch; `expires` is None once the reservation is claimed. `owner_uid`: the workload's UID, which only the
-    validating webhook learns; "" before. `traits`: further properties of the PodSets' pods that affect other
-    gangs, without PodSets that have none.
+    each PodSet, base units) are what the gang uses on each node. `created` and `expires` are seconds since
+    the epoch; `expires` is None once the reservation is claimed. `owner_uid`: the workload's UID, which only
+    the validating webhook learns; "" before. `traits`: further properties of the PodSets' pods that affect
+    other gangs, without PodSets that have none.
     """
 
     id: str

@@ -108,7 +108,7 @@ _SHAPE, _POD_SET, _POD_GROUP = (
 
 
 def resolved_shape(shape: PodShape) -> ResolvedShape:
-    """Returns the shape as a `ResolvedShape` to which the cluster adds nothing."""
+    """Returns the shape as a `ResolvedShape` to which the cluster adds nothing; unchanged if it is one."""
     return shape if isinstance(shape, ResolvedShape) else ResolvedShape(*_SHAPE(shape))
 
 

@@ -59,10 +59,12 @@ PART_PREFIXES = (SHARED_GPU, MIG_PREFIX, SHARE_PREFIX, CLAIMED_MIG)
 PRESENT_LABEL = "nvidia.com/gpu.present"
 
 PRODUCT_LABEL = "nvidia.com/gpu.product"
+"""The GPU product (`NVIDIA-H100-80GB-HBM3`); `-MIG-…` or `-SHARED` follows it if GPUs are divided."""
 
 FAMILY_LABEL = "nvidia.com/gpu.family"
 
 COUNT_LABEL = "nvidia.com/gpu.count"
+"""The number of a node's GPUs, as GPU feature discovery counts them."""
 
 SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
 

@@ -119,9 +119,9 @@ def common_domain(paths: Sequence[Domain]) -> Domain:
 def held_level(topology: Topology, domain: Domain, coarsest: int = ROOT) -> int:
     """Returns the level of the domains that a gang holds whole if its placement is in `domain`.
 
-    This is the finest of the level of `domain`, the reservable level and `coarsest`. If it is finer than
-    `domain`, the gang holds each domain of the level that it touches. A node without the level's label is
-    held on its own.
+    The result is the index of the finest of the level of `domain`, the reservable level and `coarsest`. If it
+    is finer than the level of `domain`, the gang holds each domain of that finer level in which it has pods.
+    A node without the level's label is held on its own.
     """
     return max(topology.reservable_index, coarsest, len(domain) - 1)
 

@@ -104,9 +104,9 @@ def affinity_cause(unmet: Requirement) -> str:
 
 
 def unmet_requirement(shape: PodShape, node: Node) -> Requirement | None:
-    """Returns the first requirement of the pod's only term that the node fails.
+    """Returns the first requirement of the pod's only affinity term that the node does not meet.
 
-    None if the pod has several terms, or none fails.
+    None if the pod does not have exactly one term, or if the node meets it.
     """
     if len(shape.affinity) != 1:
         return None

@@ -241,9 +241,8 @@ def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=65_536)
 def _fewest(free: tuple[int, ...], gpu_size: int, parts: tuple[Part, ...]) -> int:
-    """Returns the fewest empty GPUs that the shares need in addition to the `free` sizes.
-
-    One GPU for each share and device is always enough.
+    """Returns the fewest empty GPUs that the shares `parts` need in addition to shared GPUs with these `free`
+    sizes. The search needs no limit: one GPU for each share and device is always enough.
     """
     upper = sum(devices for _, devices in parts)
     return next((count for count in range(upper) if packs(free, count, gpu_size, parts)), upper)

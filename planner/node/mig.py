@@ -88,6 +88,7 @@ def _four(name: str, rows: tuple[tuple[str, int, int, tuple[int, ...]], ...]) ->
 BOARDS: Mapping[str, Board] = {name: _seven(name, names) for name, names in _SEVEN.items()} | {
     name: _four(name, rows) for name, rows in _FOUR.items()
 }
+"""All known boards by name."""
 
 
 _PRODUCTS = (  # words that the product label contains, and the board; the first matching row is used

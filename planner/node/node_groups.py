@@ -44,8 +44,8 @@ labels; the bound limits memory if requests use many keys (each entry refers to 
 class NodeGroup:
     """A kind of nodes: those with the same product, taints and amounts.
 
-    `allocatable`: by resource, the smallest amount that any of the nodes has, including what a MIG
-    reconfiguration in progress will offer. `claimable`: the number of GPUs of a node that only device claims
+    `allocatable`: by resource, the amount of the node that has least of it, including what a MIG
+    reconfiguration in progress will offer. `claimable`: how many GPUs one node has that only device claims
     can use.
     """
 
@@ -132,7 +132,7 @@ def _keys(shape: PodShape) -> frozenset[str]:
 
 
 def node_groups(nodes: Iterable[Node], *, resources_tolerated: bool = False) -> list[NodeGroup]:
-    """Returns the kinds of these nodes, in the order of their first nodes.
+    """Returns the kinds of these nodes, in the order of the first node of each kind.
 
     `resources_tolerated`: the API server makes pods tolerate taints with the name of a resource that they
     request. Such taints are then removed, because they keep no pod away that requests the resource.

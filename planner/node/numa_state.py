@@ -20,6 +20,7 @@ from planner.model.resources import Resources
 from planner.node.topology_manager import NumaNode, allocate, draw
 
 Amounts = tuple[tuple[str, int], ...]
+"""The amounts of one zone: pairs of resource name and amount, sorted by name."""
 
 
 _MAX_STATES = 256
@@ -33,8 +34,7 @@ classes need a few dozen.
 class NumaState:
     """The allocatable and free amounts of each zone, and the `policy` and `scope` of the Topology Manager.
 
-    `allocatable` and `free` are each sorted by amounts, because zones are interchangeable. A zone's amounts
-    are pairs of resource name and amount.
+    `allocatable` and `free` are each sorted by amounts, because zones are interchangeable.
     """
 
     policy: str

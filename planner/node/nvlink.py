@@ -22,6 +22,7 @@ from planner.node.gpu_sharing import packs
 from planner.node.topology_manager import GPUS_LABEL, NumaNode
 
 NVLINK_SIZE = "gpu.topology/nvlink-domain-size"
+"""The node label with the number of GPUs in one NVLink domain inside the node."""
 
 
 SMALL = "NVLink domain inside the node of fewer than "

@@ -58,9 +58,11 @@ class Misfit:
 
 
 POLICY_LABEL = "bayplan.dev/topology-manager-policy"
+"""The node label with the Topology Manager's policy, which takes precedence over NodeResourceTopology."""
 
 
 SCOPE_LABEL = "bayplan.dev/topology-manager-scope"
+"""The node label with the Topology Manager's scope; used only on nodes that also have `POLICY_LABEL`."""
 
 
 GPUS_LABEL = "bayplan.dev/gpus-per-numa-node"

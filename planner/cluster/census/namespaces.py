@@ -107,7 +107,7 @@ class _Census:
 
 @dataclass(slots=True)
 class _Latest:
-    """The latest census."""
+    """A cache entry with the latest census, which each new census replaces."""
 
     census: _Census = field(default_factory=_Census)
 
