@@ -15,7 +15,7 @@ Words of this package:
   `slices` and in device names (`DeviceId`), a pool is the `spec.pool` of a ResourceSlice.
 - *promised*: used by a bound pod or reserved by a gang. A promised claim is *pending* until devices are
   allocated to it.
-- *claim spec* (`ClaimSpec`): the content of a claim, its requests and constraints, named by a digest of them
+- *claim spec*: the content of a claim (`ClaimSpec`): its requests and constraints, named by a digest of them
 - *counter*: an amount that several devices share, for example the memory slices of a GPU that MIG divides on
   demand (`sharedCounters` of a ResourceSlice)
 - *device group*: devices that are allocated together or not at all; *demand*: how many of which groups a
