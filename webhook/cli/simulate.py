@@ -87,6 +87,7 @@ STRATEGIES: dict[str, _StrategyOfHall] = {
 
 
 DEFAULT_STRATEGIES = tuple(name for name in STRATEGIES if not name.endswith("-moves"))
+"""The strategies that are compared without `--strategy`: those that move no running gangs."""
 
 
 def add_parser(subparsers: Subparsers) -> None:

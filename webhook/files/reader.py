@@ -16,6 +16,7 @@ from webhook.files import yaml_documents
 from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
 
 SUFFIXES = (".yaml", ".yml", ".json")
+"""The suffixes of the files that are read in a folder."""
 
 
 STDIN = "-"

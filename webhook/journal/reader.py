@@ -24,6 +24,7 @@ LINE_LIMIT = 2 * BODY_LIMIT
 without line feeds does not fill the memory.
 """
 SUFFIXES = (".jsonl", ".log", ".json")
+"""The suffixes of the files that are read in a folder."""
 
 
 @dataclass(slots=True)

@@ -66,7 +66,9 @@ class Replay:
     """
 
     def answer(self, entry: JournalEntry) -> Answered | None:
-        """Replays an entry, and returns the new answer; None for a call that only claims or releases."""
+        """Replays an entry, and returns the new answer. Returns None for a call that is not decided again: a
+        validating call, a deletion, or a call about a subresource.
+        """
         self._since.update((held.id, entry.begun(held)) for held in entry.came if held.id not in self._since)
         self.release_until(entry.time, entry.gone)
         request = self._in_its_namespace(entry)

@@ -21,7 +21,7 @@ admitted, but does not comply; error: it could not be evaluated; skip: the rule 
 and order are those of OpenReports.
 """
 Fate = Literal["refused", "queued", "changed", "unchanged"]
-"""What would happen to an object: the first of these that applies."""
+"""What would happen to an object: the first of these values that applies to it."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 Severity = Literal["critical", "high", "medium", "low", "info", ""]
 Source = Literal["policy", "plan"]
@@ -33,6 +33,7 @@ EXEMPTION = "exemption"
 _NAMES = ("object", "policy", "rule", "file", "field", "api_version")
 EACH = "each by itself, as if it alone were applied"
 TOGETHER = "together, as one apply in this order"
+"""How the objects of a report were evaluated, as words (`Report.judged`)."""
 WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
 
 

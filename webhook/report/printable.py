@@ -14,8 +14,8 @@ _BREAKS = re.compile("[\t\n\r]")
 
 
 def printable_name(text: str) -> str:
-    """Returns a name with the characters that `printable` replaces, and tabs and line breaks, replaced by
-    U+FFFD: with a line break, a name could imitate another line of a report.
+    """Returns a name in which U+FFFD replaces tabs, line breaks and all characters that `printable` replaces.
+    With a line break, a name could imitate another line of a report.
     """
     return _BREAKS.sub("\ufffd", printable(text))
 

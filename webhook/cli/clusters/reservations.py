@@ -74,7 +74,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb on the ledger of a cluster or of a file.
+    """Runs the verb on the ledger of a cluster or of a file. Returns 1 if a name has no reservation.
 
     Raises `InputError` if the file of `--ledger` does not exist or the cluster cannot be read, and
     `LedgerUnavailable`.

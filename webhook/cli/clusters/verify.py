@@ -71,7 +71,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the comparison, or with `--job` the job that measures. Returns 1 if the gang is not as
-    planned, or the measured bandwidth is too low.
+    planned, the measured bandwidth is too low, or the measurement found wrong values.
 
     Raises `InputError` for a gang without a reservation, or an unreadable measurement.
     """

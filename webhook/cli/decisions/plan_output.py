@@ -44,8 +44,8 @@ class PlannedGang:
         return worth(self.snapshot, self.placed, self.answer)
 
     def account(self) -> Details | None:
-        """Returns how the answer was found: the fits at each level, and why nodes are unusable. None if
-        the request contradicts itself.
+        """Returns how the answer was found: how many pods fit at each level, and why nodes are unusable.
+        None if the request contradicts itself.
         """
         asked = self.placed if self.answer.assignments else self.group
         return details(self.snapshot, asked, self.answer)

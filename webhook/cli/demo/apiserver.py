@@ -22,8 +22,9 @@ Json = dict[str, Any]
 class Reply:
     """The result of applying an object.
 
-    `response`: the response that decided. `object`: the object as it would be stored. `same_as_dry_run`:
-    whether the dry run gave the same response as the real request.
+    `response`: that of /validate if it refuses the object, otherwise that of /mutate. `object`: the object as
+    it would be stored. `same_as_dry_run`: whether /mutate gave the dry run and the real request the same
+    response.
     """
 
     response: Json

@@ -17,8 +17,8 @@ def keep_journal(folder: Path | None, mebibytes: int, webhook: Webhook) -> Journ
     """Starts a journal of at most `mebibytes` MiB that records the webhook's decisions; returns None if
     `folder` is None.
 
-    The caller must close the journal after the webhook has stopped. The webhook's former observer is still
-    called. Raises `InputError` if the folder cannot be written.
+    The caller must close the journal after the webhook has stopped. The webhook's earlier observer is still
+    called, too. Raises `InputError` if the folder cannot be written.
     """
     if folder is None:
         return None

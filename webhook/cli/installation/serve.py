@@ -78,10 +78,11 @@ the last valid one stays in use.
 
 
 PoliciesObserver = Callable[[PolicySet], None]
+"""The type of a function that is called with the policies after each reload."""
 
 
 def _ignore(policies: PolicySet) -> None:
-    """Does nothing. The observer of reloaded policies without a cluster, where no watch depends on them."""
+    """Does nothing: without a live cluster, there is no watch that must follow reloaded policies."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -358,8 +359,8 @@ async def _until_stopped(
 
 
 async def _reload(webhook: Webhook, observer: PoliciesObserver) -> None:
-    """Reloads policies and cluster files when they change, and logs each problem once. Runs until it is
-    cancelled.
+    """Reloads policies and cluster files when they change. Logs the settings in force after each change, and
+    each problem once. Runs until it is cancelled.
     """
     policies = webhook.service.policies
     last_problem, parameters, last_full = "", None, ""

@@ -30,8 +30,8 @@ _MOST_TOLD = 4
 def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
     """Returns the section with a map.
 
-    `words`: say which state of the cluster the map shows. `targets`: the HTML ids of objects by gang, for
-    links.
+    `words`: text that says which state of the cluster the map shows. `targets`: by gang, the HTML id of its
+    object's section, for links.
     """
     letters = letters_of(fabric.gangs)
     rows = "".join(_row(row, letters) for row in fabric.rows)
