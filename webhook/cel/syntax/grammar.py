@@ -62,7 +62,9 @@ ESC_IDENT        : /`[A-Za-z0-9_.\-\/ ]+`/
 
 
 def _patched(source: str) -> str:
-    """Returns the packaged grammar with our rules. Raises ValueError if it does not have a replaced rule."""
+    """Returns the packaged grammar with the changes of this module. Raises ValueError if a rule to replace is
+    missing in it or occurs twice.
+    """
     for name, body in {**_REPLACED, **dict.fromkeys(_REMOVED, "")}.items():
         rule = re.compile(rf"^{re.escape(name)}\s*:.*\n(?:[ \t]+[|].*\n)*", re.MULTILINE)
         replacement = f"{name} : {body}\n" if body else ""

@@ -111,7 +111,7 @@ def with_pod_set_hidden(target: Target) -> Target:
 
 
 def _differing_paths(shown: Iterator[Json]) -> Iterator[Path]:
-    """Yields the paths at which the values of two of these pods differ, each once."""
+    """Yields each path of a replaceable value at which two of these pods have different values, once."""
     first: dict[Path, Any] = {}
     differing: set[Path] = set()
     for pod in shown:

@@ -117,8 +117,8 @@ def _lasting(box: StatedContainer, reduction: int, rules: AmountRules) -> Json:
 
 
 def _ordinary_init(box: StatedContainer, later: int, rules: AmountRules) -> Json:
-    """Returns an ordinary init container's amount: at least as much as the containers that start later have
-    (`later`).
+    """Returns an ordinary init container's amount by `_stated_or_share`. As its share counts at least the
+    amount of the containers that start later (`later`, up to the maximum of the LimitRange).
 
     Kubernetes counts for a pod the larger of the sum of its lasting containers, and each init container with
     the sidecars that started before it. An amount up to `later` therefore does not increase the pod's.

@@ -67,7 +67,7 @@ def exceeded(gang: Json, quotas: Json) -> list[str]:
     total: dict[str, int] = {}
     for pod_set in gang["podSets"]:
         for name, amount in pod_set["resources"].items():
-            # `replicas` is 0 for an object without gangs; its PodSets count once.
+            # `replicas` is the number of gangs, 0 for an object without gangs, whose PodSets count once.
             total[name] = total.get(name, 0) + amount * pod_set["count"] * max(1, gang["replicas"])
     return [
         f"its pods ask for {show(name, total[name])} {name}, and ResourceQuota {quota['name']} has "

@@ -67,8 +67,8 @@ class _Amounts:
     """The amounts to write. `by_resource`: one amount for each container, in the order of `_Task.containers`;
     `of_pod`: the pod's own amount.
 
-    `kept`: the resources that stay as written, because no node has enough for the raised request; by
-    resource, that request in millicores or bytes.
+    `kept`: the resources that stay as written, because the pod with raised requests fits no node in
+    `_Task.able`; by resource, the raised request in millicores or bytes.
     """
 
     by_resource: Mapping[Resource, Sequence[Json]]

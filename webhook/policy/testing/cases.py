@@ -54,7 +54,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case. `about`: the policies that it tests, () for all in its folder.
+    """One case. `about`: the policies that it tests, () for all policies of its `CaseFile`.
 
     `cluster`: the objects of the cluster, None for no cluster (policies that need one are left out).
     `watched`: an object that is not listed does not exist, as in a watched cluster. `now`: seconds since the
