@@ -33,6 +33,7 @@ __all__ = [
 Json = Mapping[str, Any]
 
 Phase = Literal["mutate", "validate"]
+"""Which webhook is called: the mutating or the validating one."""
 
 
 PLAN = "plan"

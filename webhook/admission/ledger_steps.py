@@ -43,6 +43,7 @@ class ReservationRelease:
 
 
 LedgerStep = Wish | ReservationClaim | ReservationRelease
+"""A change of the ledger. A `Wish` makes a reservation."""
 
 
 def reservation_identity(held: Reservation) -> tuple[object, ...]:

@@ -50,7 +50,9 @@ class _Queue(Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ticket(Generic[T]):
-    """A call that waits or has a seat; `queue`: the number of its queue."""
+    """A call that waits or has a seat. `flow`: the name of its flow. `call`: the value given to
+    `FairQueue.put`. `queue`: the number of its queue.
+    """
 
     flow: str
     call: T
@@ -70,7 +72,9 @@ class FairQueue(Generic[T]):
         self._now = 0.0
 
     def put(self, flow: str, call: T) -> Ticket[T] | None:
-        """Adds a call to the shortest queue of its flow's hand; returns None if all of them are full."""
+        """Adds a call to the queue of its flow's hand that has the fewest waiting and running calls, and
+        returns its ticket; None if that queue is full.
+        """
         numbers = hand_of(flow, len(self._queues), self._hand)
         number = min(numbers, key=lambda queue: (self._load(queue), numbers.index(queue)))
         queue = self._queues[number]

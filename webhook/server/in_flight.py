@@ -33,7 +33,8 @@ _NEWEST = 2**62
 class InFlightReservation:
     """One reservation that a call is about to make, or has just made.
 
-    `begun`: when it was added; `settled`: when the ledger had answered, 0 before. Both are monotonic seconds.
+    `begun`: when it was added; `settled`: when the ledger had answered, 0 before; both in monotonic seconds.
+    `done`: is set when the ledger has answered.
     """
 
     reservation: Reservation
@@ -43,6 +44,7 @@ class InFlightReservation:
 
 
 InFlight = tuple[InFlightReservation, ...]
+"""Entries of several reservations in flight."""
 
 
 async def wait_until_settled(promised: InFlight) -> None:

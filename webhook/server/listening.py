@@ -25,7 +25,9 @@ STOP_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Running:
-    """A server that listens; `probes` is None unless probes and metrics have a separate port."""
+    """A server that listens. `calls`, `probes`: the application and the listener of a port; `probes` is None
+    unless probes and metrics have a separate port.
+    """
 
     webhook: Webhook
     calls: tuple[web.AppRunner, Listener]

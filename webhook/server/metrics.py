@@ -22,7 +22,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The server's Prometheus metrics."""
+    """The server's Prometheus metrics; `metrics` states the meaning of each."""
 
     registry: CollectorRegistry
     decisions: Counter

@@ -17,6 +17,7 @@ from webhook.server.fair_queue import FairQueue, Ticket
 
 T = TypeVar("T")
 Turn = asyncio.Future[None]
+"""A future of one call that is done when the call gets a seat."""
 
 
 class Crowded(Exception):  # noqa: N818 - an outcome, not a fault

@@ -129,7 +129,13 @@ def _steady() -> Callable[[], float]:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Answers admission requests. `clock`: returns seconds since the epoch, and never jumps."""
+    """Answers admission requests.
+
+    `clock`: returns seconds since the epoch, and never jumps. `in_flight`: the reservations that calls are
+    making now. `decider`: decides one request; it is called in `threads`. `try_seconds`: see `TRY_SECONDS`.
+    `hold_seconds`: how long a reservation is held for an object that is not stored yet. `steps`: carries out
+    the ledger steps of decisions.
+    """
 
     policies: PolicyStore
     ledger: Ledger

@@ -16,6 +16,7 @@ LARGEST_REPLICAS = 1_000
 """Maximum number of independent pods planned with their object; further pods are planned when created."""
 
 NOTHING = Field(None)
+"""A field that is missing."""
 
 PodSetKey = tuple[str, int, Path]
 """What identifies a PodSet of an object: its name, its number of pods, and the path of its template."""
@@ -31,11 +32,11 @@ EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 class PodSetTemplate:
     """One PodSet of a gang: `count` pods of one template.
 
-    `metadata` and `spec` are those of the pod; `template` contains both (the object itself for a Pod).
-    `annotated`: further metadata that applies only to this PodSet (a JobSet's job template). `max_count`: the
-    maximum of an elastic set; 0 for a fixed `count`. `volumes`: templates of the claims that each pod gets in
-    addition to those in its spec; `first`: the ordinal of the first pod, from which the claims are named.
-    Never modified.
+    `pod_set` is its name. `metadata` and `spec` are those of the pod; `template` contains both (the object
+    itself for a Pod). `annotated`: further metadata that applies only to this PodSet (a JobSet's job
+    template). `max_count`: the maximum of an elastic set; 0 for a fixed `count`. `volumes`: templates of the
+    claims that each pod gets in addition to those in its spec; `first`: the ordinal of the first pod, from
+    which the claims are named. Never modified.
     """
 
     pod_set: str

@@ -68,7 +68,13 @@ class StatedPart:
 @dataclass(frozen=True, slots=True)
 class Options:
     """The choices that the annotations of a workload state; None, "" and False if not stated (and `queue` for
-    `on_unavailable`)."""
+    `on_unavailable`).
+
+    `gang`: the gang's name. `gang_size`: its number of pods. `reserve`: what it holds. `on_unavailable`: what
+    happens if it does not fit now. `skip`: the object is not planned. `balanced`: its slices are spread
+    evenly. `gang_min`: how many of its pods start together. `gang_resources`: the request of each unknown
+    member; `gang_parts`: their requests by part.
+    """
 
     gang: str = ""
     gang_size: int | None = None

@@ -1,4 +1,4 @@
-"""The messages between the serving process and a worker. For the topics of questions, see `conversation`."""
+"""The messages between the serving process and a worker."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from webhook.admission.environment import GroupMember, Workload
 from webhook.wire.request import AdmissionRequest
 
 Topic = Literal["settings", "waiting", "params", "skips", "access", "pod group", "pod groups"]
+"""What a question asks for; `_ANSWERS` in `conversation` has the answer to each."""
 
 
 @dataclass(frozen=True, slots=True)

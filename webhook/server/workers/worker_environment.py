@@ -18,6 +18,7 @@ from webhook.server.workers.sequences import sequence_after
 from webhook.wire.request import UserInfo
 
 Ask = Callable[[Question], Any]
+"""Sends a question to the serving process, and returns the answer or raises its error."""
 
 
 @dataclass(slots=True)

@@ -86,6 +86,7 @@ from webhook.workloads.shared_gangs.pod_groups import GROUP_ANNOTATIONS, KUEUE_G
 
 Form = Literal["annotation", "label", "taint", "scheduling gate"]
 Use = Literal["read", "written", "read and written"]
+"""What Bayplan or its policies do with a key."""
 
 
 _TRUTH = ("true", "false")

@@ -77,6 +77,7 @@ class Key:
 
 
 STRATEGIES = ("consolidated", "distributed", "balanced")
+"""nod-ai's placement strategies."""
 
 
 KAI_TOPOLOGY = "kai.scheduler/topology"
@@ -89,6 +90,7 @@ KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
 
 
 SEGMENT_LEVEL = "kai.scheduler/segment-topology-required-placement"
+"""KAI's key for the level of which one domain must hold each segment."""
 
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
@@ -167,6 +169,7 @@ class StatedTopology:
 
 
 NOTHING_STATED = StatedTopology()
+"""The topology request of an object without topology keys."""
 
 
 def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
