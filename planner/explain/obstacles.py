@@ -39,6 +39,7 @@ OUTSIDE = "not in topology "
 
 
 NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
+"""Follows `LACKS` in the cause of a node that has no ResourceSlice with devices, while other nodes have."""
 
 
 FITS = ""

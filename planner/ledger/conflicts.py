@@ -52,6 +52,7 @@ class Counted:
 
 
 NOT_COUNTED = Counted("", {})
+"""For a reservation that the plan has not counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
 from planner.model.reservation import Book, Reservation
 
 MEMORY = ":memory:"
+"""The path of a ledger in memory, without a file."""
 
 
 BUSY_SECONDS = 2.0

@@ -19,6 +19,7 @@ from planner.model.labels import Taint
 from planner.model.resources import GPU, Resources
 
 STATUS_CONFIG = "cluster-autoscaler-status"
+"""The ConfigMap in which the Cluster Autoscaler reports its node groups."""
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 """Karpenter's label for the nodes of a NodePool."""

@@ -27,6 +27,7 @@ from planner.node.topology_manager import (
 )
 
 PINNED = ("cpu", "memory")
+"""Resources that the kubelet aligns only for Guaranteed pods, as it does huge pages."""
 
 
 _Amounts = tuple[tuple[str, int], ...]

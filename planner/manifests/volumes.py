@@ -20,6 +20,9 @@ BOUND = "pv.kubernetes.io/bind-completed"
 """Annotation of a claim whose binding is complete; kube-scheduler relies on this annotation alone."""
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""Annotation of a claim: the node that kube-scheduler has chosen for its first pod, for which the volume is
+made.
+"""
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 

@@ -86,7 +86,7 @@ def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A domain with enough GPUs for the gang.
+    """A domain with enough GPUs for the gang; `name`: its path.
 
     `in_the_way`: the minimum number of used GPUs that must become free; they are on the nodes `to_clear`.
     `busy`: the number of all used GPUs. `nodes`: all nodes of the domain; () for the whole topology,

@@ -32,9 +32,13 @@ NVLINK_DOMAIN = "gpu.topology/nvlink-domain"
 
 
 NVLINK_WORDS = (NVLINK_DOMAIN, "nvlink-domain")
+"""The names by which requests state an NVLink domain as level. The second can also mean a level of several
+hosts.
+"""
 
 
 NUMA_WORDS = ("numa", "numa-node")
+"""The names by which requests state a NUMA node as level."""
 
 
 _MAX_GPUS = 4096
@@ -124,6 +128,7 @@ def with_numa_nodes(
 
 
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
+"""The names by which requests state the host as level."""
 
 
 def level_key(topology: Topology, level: str) -> str:

@@ -17,6 +17,7 @@ from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 
 LEADER = "leader"
+"""The name of the PodSet that contains the leader of a LeaderWorkerSet."""
 
 
 def segmented(group: PodGroup, pod_classes: list[PodClass]) -> list[PodClass]:

@@ -15,11 +15,12 @@ WHOLE_RACKS = (1, 2, 4)
 NVL72 racks are half of an NVIDIA SuperPOD's scalable unit.
 """
 _LINKS = Links(inside=NVLINK["blackwell"])
+"""The links that `slowdown` assumes: an NVLink 5 domain in each rack, and InfiniBand NDR between racks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A cluster at one moment, or as a mean over time.
+    """A cluster at one moment (`time`, in seconds from the beginning), or as a mean over time.
 
     As shares of all GPUs, nodes or racks: `running`, GPUs of running gangs; `held`, GPUs that are idle but
     held; `partly`, nodes that are partly used; `pristine`, racks without a GPU in use. `startable`: for each
@@ -61,9 +62,10 @@ class Moves:
 class Course:
     """What happened in a cluster of `gpus` GPUs.
 
-    `mean`: the mean over time. `waits`: how long each gang waited. `slowdown`: for each gang of several
-    nodes, its all-reduce time divided by that in the fewest racks that could hold it. `moves`: totals of the
-    gangs that were restarted elsewhere to make room.
+    `name`: the strategy, or where the course comes from. `samples`: the states at equal intervals. `mean`:
+    the mean over time. `waits`: how long each gang waited. `slowdown`: for each gang of several nodes, its
+    all-reduce time divided by that in the fewest racks that could hold it. `moves`: totals of the gangs that
+    were restarted elsewhere to make room.
     """
 
     name: str

@@ -17,8 +17,9 @@ SIZES = ((1, 4), (5, 32), (33, 64), (65, 1_000_000))
 class WaitingTime:
     """Waiting times of one size class, in seconds.
 
-    `gangs`: the number of gangs. `never`: the number of gangs that had not started by the end; the time until
-    then counts as their waiting time.
+    `size`: the class as text, for example "5–32". `gangs`: the number of gangs. `p90`: the 90th percentile.
+    `never`: the number of gangs that had not started by the end; the time until then counts as their waiting
+    time.
     """
 
     size: str

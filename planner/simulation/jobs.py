@@ -19,9 +19,11 @@ SMALL = {1: 93.2, 2: 2.2, 4: 2.3, 8: 2.0, 16: 0.24, 32: 0.08}
 
 
 LARGE = (64, 128, 256, 512, 1024)
+"""Sizes of large gangs in GPUs; all are equally frequent."""
 
 
 LARGE_SHARE = 0.03
+"""The share of large gangs among all jobs."""
 
 
 LENGTHS = ((0.0, 60.0), (0.5, 1_144.0), (0.9, 11_266.0), (0.99, 254_884.0), (1.0, 604_800.0))
@@ -41,7 +43,9 @@ class Chance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One gang: `pods` pods of `gpus` GPUs each, with its arrival and length in seconds."""
+    """One gang: `pods` pods of `gpus` GPUs each. `number`: its index in order of arrival. `arrival`,
+    `length`: its arrival and running time in seconds.
+    """
 
     number: int
     pods: int

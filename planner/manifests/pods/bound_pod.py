@@ -19,6 +19,7 @@ from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
 from planner.model.reservation import kueue_gang, reservation_id
 
 RESERVATION_KEY = "bayplan.dev/reservation"
+"""Annotation of a pod: the id of its gang's reservation."""
 
 KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod that Kueue has admitted: the name of its Workload."""

@@ -15,6 +15,9 @@ from planner.model.words import shortened
 from planner.node.gpu_sharing import DEVICES, FRACTION, MARKER, MEMORY, Share
 
 GROUP_LABEL = "runai-gpu-group"
+"""Label of a pod: the GPU group, which stands for one shared GPU. A pod on several shared GPUs has a label
+`runai-gpu-group/…` for each.
+"""
 
 
 SHARE_KEYS = (FRACTION, MEMORY, DEVICES)

@@ -79,9 +79,11 @@ PRESETS = (
         tuple(f"cloud.provider.com/topology-{part}" for part in ("block", "rack")),
     ),
 )  # fmt: skip
+"""The known sources. `infer` uses the one with the most labels on the nodes."""
 
 
 GENERIC = (REGION, ZONE)
+"""Labels that nodes of every source may have; they are coarser than the labels of the source."""
 
 
 _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "rack", "leaf", "chassis")

@@ -15,15 +15,19 @@ KAI and Kueue have the same limit here.
 
 
 RESERVABLE_KEY = "bayplan.dev/reservable-level"
+"""Annotation with the reservable level, for Topologies of KAI and Kueue, which have no field for it."""
 
 
 SELECTOR_KEY = "bayplan.dev/node-selector"
+"""Annotation with the node selector (key=value,key=value), for Topologies of KAI and Kueue."""
 
 
 OVERSUBSCRIPTION_KEY = "bayplan.dev/oversubscription"
+"""Annotation with the oversubscription of levels (see `_oversubscription`)."""
 
 
 ADAPTER_KEY = "bayplan.dev/adapter-gbps"
+"""Annotation with the rate of a network adapter, in Gb/s."""
 
 
 def of_runai(document: Mapping[str, object]) -> Mapping[str, object] | None:

@@ -11,6 +11,7 @@ from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
 
 LOWEST_PRIORITY = -(2**31)
+"""The lowest priority that a pod can have (int32)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,6 +35,7 @@ class Cost:
 
 
 NO_COST = Cost()
+"""The cost of an empty set of moves."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from planner.planning.defragmentation.movable import Movable
 
 @dataclass(frozen=True)
 class Occupants:
-    """The movables of a snapshot, by their name and by the name of each of their pods."""
+    """The movables of a snapshot: `movables`, by their name; `by_pod`, by the name of each of their pods."""
 
     snapshot: Snapshot
     movables: Mapping[str, Movable]

@@ -40,7 +40,7 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The pods of one movable to evict, and its new place.
+    """The next movable to move: its pods to evict (`evicts`) and its new place.
 
     `reserved`: whether the movable has a reservation, which holds the place; if not, the place was only found
     free. `pods_of_controller`: for a single pod, the number of bound single pods of the same controller,
