@@ -213,7 +213,9 @@ class _Fabric:
         self._limit = limit if any(room.gpus > limit.gpus for room in self._rooms) else None
 
     def place(self, plain: Outcome) -> Outcome:
-        """Returns the placement by the rules, or `plain`, the placement without them, if there is none."""
+        """Returns the placement by the rules. If there is none, returns the placement within the limits of a
+        ConfigMap, if it states any, else `plain`, the placement without the rules.
+        """
         if self._gang.fabric.strategy == "distributed":
             spread = self._distributed()
             if spread is None and self._settings.limited:

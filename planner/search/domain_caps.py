@@ -65,7 +65,7 @@ def gpu_cap(
     """Returns the cap that allows pods with at most `gpus` GPUs in total in each named domain of the level,
     less the GPUs in `used`, by domain. Returns () if no pod requests GPUs.
 
-    Pods of 8 and of 4 GPUs under a limit of 12 GPUs: the first weigh 2, the others 1, the maximum is 3.
+    For example, under a limit of 12 GPUs a pod of 8 GPUs weighs 2, a pod of 4 GPUs 1, and the maximum is 3.
     """
     # A pod with more GPUs than the limit is never placed, so the number of its GPUs does not matter.
     needs = [min(pod_class.shape.gpus, gpus + 1) for pod_class in pod_classes]

@@ -50,8 +50,8 @@ RANKINGS: CacheSection[tuple[Hashable, int, Exclusivity, Weights], DomainRanking
     "domain rankings", results=lambda ranking: ranking.size
 )
 """Keyed by the pod class, the required level, the domains that the class may use, and the weights. Entries
-never become stale and grow like those of `CLASSES`. Only for requests with a single pod class: with several
-classes the budget may end, and the entry would keep the incomplete result."""
+never become stale and grow like those of `CLASSES`. Only for requests with a single pod class: the packing of
+several classes uses the budget of one plan, so no later plan can use it."""
 
 
 _BEAMS = (24, 6)
@@ -190,8 +190,8 @@ class LevelSearch:
     ) -> DomainRanking:
         """Returns the ranking of domains for these pod classes.
 
-        The ranking for a single pod class is cached for later plans, because its search always completes.
-        With several pod classes only the capacity classes are cached.
+        The ranking for a single pod class is cached for later plans: its packing has a budget for each piece
+        of work. With several pod classes, which use this plan's budget, only the capacity classes are cached.
         """
         cache = self.space.base.plan_cache
         if beam or len(pod_classes) > 1:

@@ -89,7 +89,7 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
 
 
 def without(weights: Weights, levels: Collection[int]) -> Weights:
-    """Returns the weights with those of these levels set to 0, so that using their domains costs nothing."""
+    """Returns the weights with those of these levels set to 0: using domains of them then costs nothing."""
 
     def bare(digits: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(0 if level in levels else digit for level, digit in enumerate(digits))

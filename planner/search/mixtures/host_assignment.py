@@ -76,7 +76,7 @@ class HostAssignment:
 
     def _peaks(self, item: _PackingTarget) -> tuple[int, ...]:
         """Returns, for each direction, the weight of the item's heaviest option; cached by options, because
-        all hosts of a class have the same ones.
+        all hosts of a class have the same options.
         """
         peaks = self._peaks_by_options.get(item.options)
         if peaks is None:

@@ -218,8 +218,8 @@ class SeveralClassesPacking(DomainPacking):
     # -- the placement -------------------------------------------------------------------------------------
 
     def place(self, capacity: DomainCapacity, match: EligibilityMap) -> PodsByNode:
-        """See `DomainPacking`. A whole budget is available for the best domain, whatever the other domains
-        have used.
+        """See `DomainPacking`. Unless the budget is hard, a full budget is available for the best domain,
+        whatever the search of the other domains has used.
         """
         budget = self._work.budget
         if not budget.hard:

@@ -187,7 +187,7 @@ def fewest_by_amount(max_pods: int, sums: Sequence[int]) -> list[int]:
 
 
 def single_peaks(peak: Measure) -> Peaks:
-    """Returns the peaks if no domain holds more than this."""
+    """Returns the peaks of a level of which no domain holds more than `peak`."""
     return tuple([(amount,) for amount in peak])
 
 

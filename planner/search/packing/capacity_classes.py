@@ -368,7 +368,7 @@ class PeaksByClass:
         return peaks
 
     def _row(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
-        """Returns the peaks of a child's own level and of the levels inside it; for a chunk only these."""
+        """Returns the peaks of a child's own level and of the levels inside it; a chunk has no own level."""
         domain_class, inside = classes.domain_classes[class_id], self.inner_peaks(classes, class_id)
         return (
             inside

@@ -176,8 +176,8 @@ class DomainOptions(ABC):
         return stage
 
     def _hosts_alike(self, class_id: int, hosts: Sequence[int]) -> list[list[Option]]:
-        """Returns the options of the hosts in a domain for a single pod class, with equal ones merged; they
-        are the same for every limit."""
+        """Returns the lists of options of the hosts in a domain for a single pod class, with those of equal
+        hosts joined (`_alike_together`). They are cached by the domain's class, for every limit."""
         steps = self._of_hosts.get(class_id)
         if steps is None:
             offers = [self.classes.options[host] for host in hosts]

@@ -141,7 +141,7 @@ class DomainPacking(DomainOptions):
         return self.classes.peak(self.classes.of(capacity, match), level)
 
     def may_hold_all(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> bool:
-        """Reports, by a cheap check, whether a domain of the level in this one may hold the whole gang."""
+        """Reports, by a cheap check, whether a domain of the level inside this one may hold all pods."""
         peak = self.bound(capacity, match, level)
         return bool(peak) and all(map(int.__ge__, peak, self._need))
 
@@ -177,7 +177,7 @@ class DomainPacking(DomainOptions):
         return cost
 
     def fits(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        """Returns the maximum number of pods of the gang that fit in the domain at the same time."""
+        """Returns how many pods of the gang fit in the domain together; too few if the budget ends."""
         class_id = self.classes.of(capacity, match)
         if class_id not in self._max_pods:
             self._max_pods[class_id] = self._max_pods_of(class_id)

@@ -113,11 +113,12 @@ class Frontier:
 def cheapest(
     classes: Sequence[int], options: Callable[[int], list[Option]], copies: int
 ) -> list[list[Option]]:
-    """Returns the options of domains of these classes, without the options of which `copies` other domains
-    offer the same count at no higher cost.
+    """Returns the options of domains of these classes, a list for each domain. An option is left out if
+    `copies` other domains offer the same count at no higher cost.
 
-    If a placement uses at most `copies` domains, one of the others can always replace such an option. So the
-    best placement, and the first of equal ones, still consists of the remaining options.
+    `copies`: the maximum number of domains that a placement uses, so it leaves one of these other domains
+    unused, which can replace the option. The best placement, and the first of equal ones, therefore consists
+    of the remaining options.
     """
     if copies >= len(classes):
         return [options(class_id) for class_id in classes]

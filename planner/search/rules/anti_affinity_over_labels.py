@@ -106,9 +106,8 @@ class LabelRuleSearch:
         self._rules = LabelRules(self._space, self._levels, self._recurring, over, nodes)
 
     def _put_values_above(self) -> None:
-        """If all pods must be in one domain of a recurring label, makes its domains the coarsest level.
-
-        The search then visits each of these domains.
+        """Makes the domains of a label the coarsest level of the search space, if all pods must be in one of
+        these domains and the label is recurring. The search then visits each of these domains.
         """
         all_names = {name for pod_class in self._pod_classes for name, _ in pod_class.parts}
         rules = sorted({rule for pod_class in self._pod_classes for rule in pod_class.co_located_over})

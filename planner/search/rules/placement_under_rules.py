@@ -133,7 +133,7 @@ class _RuleSearch:
 
     def _with_minimum(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
         """Yields valid placements for one minimum of each rule (`fewest`); none if the best placement under
-        their caps is not better than `best`.
+        the caps for these minimums is not better than `best`.
         """
         level_search, pod_classes, rules = self._level_search, self._pod_classes, self._rules
         placement = self._placed(capped(pod_classes, rules, fewest))

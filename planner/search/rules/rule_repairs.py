@@ -177,8 +177,8 @@ class LabelRules:
         return Repairs([], complete=False)
 
     def _one_domain(self, variant: Variant, key: str, where: Sequence[int], used: Sequence[str]) -> Repairs:
-        """Returns variants in which all of these pod classes must be in one domain of the label, first the
-        used ones.
+        """Returns variants in which all pod classes with the indexes `where` must be in one domain of the
+        label: a variant for each label value, first for the values that the placement uses (`used`).
         """
         other_values = {node.labels.get(key, "") for node in self._nodes} - {
             "",

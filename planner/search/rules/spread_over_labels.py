@@ -157,7 +157,7 @@ def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
 
 
 def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
-    """Returns combinations of minimums, with one for each rule, and whether these are all combinations."""
+    """Returns combinations of minimums, each with one minimum per rule, and whether these are all of them."""
     choices = [
         list(rule.fewest_numbers(sum(pod_classes[index].count for index in rule.counted))) for rule in rules
     ]
@@ -176,8 +176,8 @@ def away_from_counted(
 ) -> SpreadVariant:
     """Returns the result of `capped` with the pod classes excluded from nodes that already have counted pods.
 
-    kube-scheduler counts pods on the nodes to which the plan pins a pod. On the remaining nodes it finds none
-    that were there before, so the pods may be bindable even if those of `capped` are not.
+    kube-scheduler counts pods on the nodes to which the plan pins a pod. On the remaining nodes it finds no
+    existing pods, so the pods may be bindable even if those in a placement by `capped` are not.
     """
     kept_off: list[PodClass] = []
     for index, pod_class in enumerate(pod_classes):
