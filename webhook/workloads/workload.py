@@ -75,7 +75,7 @@ class Workload:
       no gang, because it has a node already.
     - `skip`: the object or its owner opts out of planning, or Bayplan ignores the object (`left_alone`).
     - `holds`: applying the object reserves its gangs. False if another object does (the Job of a CronJob, the
-      pods of a Deployment, the owner of a child object).
+      pods of a Deployment, the owner of a child object), and while the object is suspended.
     - `planned_elsewhere`: the PodSets of an object without gangs: another system plans them (Grove), or no
       pod starts yet.
     - `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `owner_has_templates`: the owner created
