@@ -13,7 +13,8 @@
 
 A parameter `where` is the location of an object or field in the input, for error messages. The *shape* of a
 pod (`PodShape`) is all of its spec that affects where it fits. The *reservable level* of a Topology is the
-level whose domains a gang holds whole if its placement spans several of them.
+level whose domains a gang holds whole if its placement spans several of them. A *clique* is a multi-node
+NVLink domain (label `nvidia.com/gpu.clique`).
 
 Begin with `cluster`.
 """
