@@ -233,7 +233,7 @@ class Compiler:
             self._conflict(problem, pos)
         dispatcher = Dispatcher(name, overloads)
         code = Code(caller(dispatcher, [c.run for c in codes], pos), result)
-        # The type of these results depends on the argument's: signatures cannot say so.
+        # The result type of these functions depends on that of the argument, which no signature can state.
         if name in ("dyn", "sort", "reverse", "distinct", "slice") or (
             name == "value" and codes[0].type.elem
         ):

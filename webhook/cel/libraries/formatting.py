@@ -37,7 +37,7 @@ def format_string(meter: Meter, template: str, args: list[Any]) -> str:
             raise FunctionError("format(): unknown clause")
         if used >= len(args):
             raise FunctionError(f"format(): no argument for clause {used + 1}")
-        # A text of six digits or more is not converted: it is above the limit in any case.
+        # A precision that is written with six digits or more is not converted: it is above the limit.
         digits = (
             int(precision) if precision and len(precision) < 6 else 6 if not precision else _MAX_PRECISION + 1
         )

@@ -77,7 +77,7 @@ def _flatten(meter: Meter, items: list[Any], depth: int = 1) -> list[Any]:
 
 
 def _distinct(meter: Meter, items: list[Any]) -> list[Any]:
-    # Values of other types may be equal across types (1 and 1.0), so each pair of them is compared.
+    # A value of any other type may equal one of a different type (1.0 and 1), so all pairs are compared.
     if all(type(item) in _HASHED for item in items):
         meter.charge(len(items))
         return list(dict.fromkeys(items))

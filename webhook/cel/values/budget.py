@@ -110,7 +110,7 @@ class CostBudget:
     def open(self) -> Meter:
         """Returns a meter for one evaluation. Raises CelError of kind "budget" if no units are left."""
         left = self.left
-        # Not before each evaluation: a decision has about two hundred, and nearly all cost a few units.
+        # Not polled before each evaluation: a decision has about 200 of them, nearly all of a few units.
         if self.poll is not None and self._polled - left >= POLL_EVERY:
             self.poll()
             self._polled = left

@@ -151,7 +151,8 @@ def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
     return _known_answer(content, text, _Kinds(kinds))
 
 
-# A decision asks for two states of a pod. 256 entries of at most 8 KiB and a few containers are a few MB.
+# A decision needs entries for two states of a pod: before and after other policies changed it. 256 entries
+# of at most 8 KiB and a few containers are a few MB.
 @lru_cache(maxsize=256)
 def _known_answer(content: bytes, others: bytes, kinds: _Kinds) -> tuple[_Task, _Amounts]:
     return _chosen(_task(spec_of(content), kinds.groups, *orjson.loads(others)))

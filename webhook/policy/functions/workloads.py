@@ -102,7 +102,7 @@ def kai_places(obj: Json) -> list[Json]:
         ]
     linked = [place for place in every if place["gpus"]] or every
     group = next(iter(workload.gangs), PodGroup("", ()))
-    shared = Constraint() if group.joint else group.constraint  # each job in a domain of its own
+    shared = Constraint() if group.joint else group.constraint  # joint: each job has its own domain
     wish = linked[0] if len(linked) == 1 and not group.joint else _wish([], shared, always=True)
     top = {
         "path": "/metadata",
