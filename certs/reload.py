@@ -1,8 +1,8 @@
 """A TLS context for a running server that loads a new certificate without a restart.
 
-The server gets one context. In each handshake, it hands the connection over to the current inner context,
-which is created anew when the files change. A reload is therefore a single assignment: an invalid pair is
-never used, a removed client CA is not trusted in new connections, and open connections keep their context.
+The server gets one context. In each handshake, this context hands the connection over to an inner context,
+which is replaced when the files change. A reload is therefore a single assignment: an invalid pair is never
+used, a removed client CA is not trusted in new connections, and open connections keep their context.
 """
 
 from __future__ import annotations

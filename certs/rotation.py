@@ -151,7 +151,7 @@ def _complete(directory: Path) -> None:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file that has this mode from its creation, and syncs it to disk."""
+    """Creates a file with this mode, so that others can never read a key, and syncs its content to disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

@@ -78,8 +78,8 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The position of a value, from line 1 and column 1. For a block scalar, it is where its text begins, and
-    `indent` is the indentation of its lines."""
+    """The position of a value, from line 1 and column 1. For a block scalar, this is where its text begins,
+    and `indent` is the indentation of its lines; 0 for other values."""
 
     line: int
     column: int
@@ -118,8 +118,8 @@ def _error_at(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorErro
 
 
 def _constructed(construct: Callable[..., _T], loader: Any, node: yaml.ScalarNode) -> _T:
-    """Returns the value of a scalar. Turns the various errors that PyYAML raises for a text that its tag does
-    not allow (`!!int ""`) into one with a position."""
+    """Returns the value of a scalar. If its tag does not allow its text (`!!int ""`), raises an error with a
+    position, in place of the various errors of PyYAML."""
     try:
         return construct(loader, node)
     except (ValueError, OverflowError, LookupError):

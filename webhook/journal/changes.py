@@ -78,7 +78,9 @@ def _shown(value: str) -> str:
 
 
 def _without_secrets(path: Path, value: Any, kind: str) -> Any:
-    """Returns the value without secrets, as `without_secrets` treats it at its path in the whole object."""
+    """Returns what `without_secrets` keeps of the value if it is at this path of an object of this kind;
+    `LEFT_OUT` if it keeps nothing.
+    """
     whole = value
     for step in reversed(path):
         whole = [whole] if isinstance(step, int) else {step: whole}

@@ -224,8 +224,8 @@ class Replay:
                 self.waiting.pop(name, None)
 
     def _claimed(self, claims: Iterable[str], request: AdmissionRequest, now: float) -> None:
-        """Claims the reservations of a stored object: those that it has in the replay, and the recorded
-        ones.
+        """Makes the reservations of a stored object permanent: those that its gangs hold in the replay, and
+        those that the recorded call claimed.
         """
         metadata = (request.object or {}).get("metadata") or {}
         own = set(gangs_of(request, (held.gang for held in self._book() if held.state == "held")))

@@ -1,7 +1,7 @@
 """Converts a picture to the JSON document of the page, and computes the difference of two documents. Pure.
 
 A document has sections, and each section has entries by key. If an entry changes, it is sent again as a
-whole; so each rack and each gang is a separate entry, and a change of it a small event.
+whole. Each rack and each gang is a separate entry, so that a change of one of them is a small event.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class Gate(Protocol):
 
 
 class KeyGate:
-    """The `Gate` of a local page, with one key, which gives access to everything on the page: what the
-    kubeconfig of the user who started it may read.
+    """The `Gate` of a local page. Its only key gives access to everything on the page, which is what the
+    kubeconfig of the user who started `bayplan ui` may read.
 
     Without a key, all users of a shared machine, such as a login node, could open the page.
     """

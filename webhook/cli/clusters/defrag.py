@@ -85,7 +85,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the moves, and carries them out with `--apply`; or continues or undoes an earlier `--apply`.
-    Returns 1 if there are no such moves, or if carrying them out stopped.
+    Returns 1 if no moves reach the aim, or if carrying them out stopped.
 
     Raises `InputError` for a cluster that cannot be read, an unknown name, or options that exclude each
     other.

@@ -65,8 +65,8 @@ async def report_running(
 
 
 def _webhooks(cluster: RunningCluster) -> PolicySet:
-    """Returns the webhook configuration of the cluster; the one that ships with Bayplan if it is not
-    installed.
+    """Returns the webhooks of the cluster's webhook configuration, or of the configuration that ships with
+    Bayplan if the cluster has none. They decide for which objects the API server would call Bayplan.
     """
     if cluster.webhooks and cluster.webhooks.get("webhooks"):
         return webhooks_from(cluster.webhooks, WEBHOOKS)

@@ -35,8 +35,8 @@ def record(
     request: AdmissionRequest,
     decision: Decision,
 ) -> None:
-    """Queues a decision for the Reports, if it is of a mutating call, which has the object as the user
-    sent it.
+    """Queues a decision for the Reports if the call is a mutating one, because only that call has the
+    object as the user sent it.
 
     Dry runs and subresources are not recorded. The decision on an object with a controller is recorded for
     its topmost owner, which is the object that a user can change.
