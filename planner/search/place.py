@@ -3,9 +3,9 @@
     b1: r1 ...  r2 ...        a dot is a free node; a PodSet of four pods of a whole node each, rack preferred
     b2: r3 ..
 
-With the rack required there is no placement. Next, the last and least strict relaxation is searched, which
-requires no level: if it had no placement, no other relaxation would have one. It has one, so the relaxations
-between are searched too: with the block required, b1 is the answer.
+With the rack required there is no placement. Next, the last relaxation is searched, which requires no level.
+It is the least strict: without a placement of the last relaxation, no relaxation has one. Here it has one, so
+the relaxations between are searched too: with the block required, b1 is the answer.
 
 The table `SEARCHES` lists the search for each kind of request. In addition:
 
@@ -67,7 +67,7 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
 
     `budget`: shared by all searches; None gives each search its own.
     """
-    base = problem.snapshot.base  # its `trees` have the nodes of one topology, its `wide_trees` all nodes
+    base = problem.snapshot.base  # a tree of `trees` has the nodes of its topology, of `wide_trees` all nodes
     results = [
         _try(problem, base.trees[request.topology.name], request, budget) for request in problem.requests
     ]

@@ -4,11 +4,11 @@
     pooled: the six cheapest nodes by GPUs; assigned: four take a prefill pod each, two take four decode pods
     each: the placement is proved best
 
-A piece of work that has computed many sums switches to pools (``pooled_classes``). It finds the cheapest
-hosts that have enough weight in the scarcest direction. If the pods cannot be assigned to these hosts, it
-adds the direction in which the hosts lack most, and repeats. If the pods can be assigned, the cost of the
-hosts is the optimum. If they cannot be assigned although no direction lacks, every mixture is searched after
-all.
+A search with too many mixtures switches to pools (``pooled_classes``). The pooled search finds the cheapest
+hosts that have enough weight in the scarcest direction. If the pods can be assigned to these hosts, the cost
+of the hosts is the optimum. If they cannot, the direction in which the hosts lack most weight is added, and
+the pooled search is repeated. If the hosts lack weight in no direction and the pods still cannot be assigned
+to them, every mixture is searched after all.
 
 Once the pools give the optimal cost, the mixtures are searched again within that cost, so that among equal
 placements the first one is the answer. If this search runs out of budget, the assignment of the pools is

@@ -266,7 +266,7 @@ class CapacityClasses:
             measures = [self.counts.measure(counts) for counts in best]
             peak = tuple(max(column) for column in zip(*measures, strict=True))
             reach = self.counts.pack(peak[: len(self._pod_classes)])
-            # Sorted, so that equal costs are resolved the same way whatever other nodes there are.
+            # Sorted, so that the choice between options of equal cost does not depend on the other nodes.
             options = [(counts, own_cost) for counts in sorted(best)]
             class_id = self._class_ids[best, own_cost] = self._new(None, options, reach, (peak,))
         return class_id

@@ -65,8 +65,8 @@ only the time: if one kind does not finish a search, the other is tried.
 
 
 _SEPARATE_BOUNDS: dict[_BoundsOfGoal, int] = {"unknown": 8_000, "separate": 600_000, "joint once": 600_000}
-"""Maximum number of sums with separate bounds. With 2,000 to 8,000 the first plan of 1,024 whole nodes on
-9,216 took the same time, so the number matters little."""
+"""Maximum number of sums with separate bounds. With 2,000 to 8,000 for `unknown`, the first plan of 1,024
+whole nodes on 9,216 took the same time, so the number matters little."""
 
 
 _JOINT_BOUNDS = 2 * BUDGET

@@ -1,11 +1,12 @@
 """Sums of options: which numbers of pods several domains hold together, and at what lowest cost.
 
     options of r1: 1 pod 101, 2 pods 102        of r2: 1 pod 101, 2 pods 102        the gang: three pods
-    sums after r1: 0:0  1:101  2:102            after r2: 1:101  2:102  3:203       three pods cost 203
+    sums after r1: 1:101  2:102                 after r2: 3:203                     three pods cost 203
     read backwards: r2 gets its smallest option with which the total is 203, 1 pod at 101; r1 holds the other
     two pods at 102
 
-A sum with which no placement within the limit is possible is dropped at once.
+A sum with which no placement within the limit is possible is dropped at once: here no pods in r1, because r2
+cannot hold all three.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Finds the rules over labels that a placement breaks, and variants of the request that satisfy the first
-one.
+"""Finds the first rule over labels that a placement breaks, and variants of the request that satisfy it.
 
     row a: a1 a2 in racks r1 and r2        two pods, anti-affinity over rows, on a1 and a2: row a has two
 
