@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.cluster.switch_graph import leaf_spine
+from planner.cluster.switch_graph import cabled_leaf_spine
 from planner.explain.fewer_pods import fewer_pods
 from planner.explain.pod_changes import Change, as_stated, other_pods, own_amounts, smaller, tolerations
 from planner.model.deadline import poll
@@ -118,7 +118,7 @@ def with_fewer_pods(
 def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternative]:
     """Yields the request with a lower link speed: the fastest at which it is admitted; nothing if none is."""
     asked, trial = problem.asked, Trial(place)
-    fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
+    fabrics = (cabled_leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
     for gbps in sorted(speeds, reverse=True)[:_MAX_SPEEDS]:
         slower = problem.changed(replace(asked, fabric=replace(asked.fabric, gbps=gbps)))
