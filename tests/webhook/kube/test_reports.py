@@ -26,7 +26,7 @@ class Store(Api):
         self.trouble: ApiError | None = None
         self.installed = True
         self.before_write: Callable[[], None] = lambda: None
-        self._version = 0
+        self.written = 0
 
     async def get(self, path: str, **query: str) -> Json:
         """Discovery, or a Report."""
@@ -67,8 +67,8 @@ class Store(Api):
 
     def write(self, path: str, body: Mapping[str, Any]) -> Json:
         """Store it, as whoever it is."""
-        self._version += 1
-        metadata = {**body["metadata"], "resourceVersion": str(self._version)}
+        self.written += 1
+        metadata = {**body["metadata"], "resourceVersion": str(self.written)}
         self.objects[path] = {**body, "metadata": metadata}
         return self.objects[path]
 
@@ -263,3 +263,26 @@ async def test_the_objects_of_a_namespace_that_is_deleted_are_not_looked_for_for
         looks.clear()
         await asyncio.sleep(0.3)
         assert looks == []
+
+
+def test_writing_takes_at_most_a_twentieth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slower a write was, the longer news is collected, from the shortest to the longest batch."""
+    monkeypatch.setattr(reports, "BATCH_SECONDS", 3.0)
+    assert [reports.pause_after(seconds) for seconds in (0.0, 0.1, 0.5, 60.0)] == [3.0, 3.0, 10.0, 15.0]
+
+
+async def test_after_a_slow_write_the_news_of_many_decisions_takes_one_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here the first write is slow enough for the longest pause, which only the writer's end cuts short."""
+    store = Store()
+    store.before_write = lambda: monkeypatch.setattr(reports, "WRITING_SHARE", 1e-9)
+    async with writing(store) as writer:
+        writer.put(news("first"))
+        await until(lambda: store.names() == ["first"])
+        for number in range(20):
+            writer.put(news(f"later-{number}"))
+            await asyncio.sleep(0)
+        assert store.names() == ["first"]
+    assert len(store.names()) == 21
+    assert store.written == 2

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from planner.manifests.settings import HISTORY_CONFIG
 from planner.model.words import listed
 from webhook.kube.api.client import Api
 from webhook.kube.controller.leader import LEASE
 from webhook.kube.reports import GROUP, RESOURCE
-from webhook.kube.state.cluster_watch import EXTRAS
+from webhook.kube.state.cluster_watch import EXTRAS, GANGS
 from webhook.kube.state.findings import CheckFinding
 from webhook.kube.state.gangs import NOTED, WATCHED
+from webhook.kube.state.kueue_watch import KUEUE, WORKLOADS
 from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 Right = dict[str, str]
@@ -69,24 +71,27 @@ async def moves_findings(api: Api, account: str, namespaces: Sequence[str]) -> l
 
 
 def needed_rights(namespace: str) -> list[Right]:
-    """Returns the permissions of a replica that are checked; `namespace` is that of the installation.
+    """Returns the permissions of a replica; `namespace` is that of the installation.
 
-    Not checked: those for PodGroups, Workloads, access reviews, certificates and the taints of nodes.
+    Not among them: those for certificates of its own and for taints on nodes, which are optional.
     """
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
-    reads += [(extra.group, extra.resource) for extra in EXTRAS]
+    reads += [(extra.group, extra.resource) for extra in (*EXTRAS, *GANGS)]
+    reads.append((KUEUE, WORKLOADS))
     workloads = [(row.group, row.resource) for row in WATCHED]
     rows = [(group, resource, verb) for group, resource in [*reads, *workloads] for verb in ("list", "watch")]
     rows += [(row.group, row.resource, "patch") for row in NOTED]
     rows += [("", "pods", "get"), ("", "pods", "patch"), ("", "events", "create")]
     verbs = ("get", "list", "watch", "create", "patch", "delete")
     rows += [("bayplan.dev", "reservations", verb) for verb in verbs]
-    rows.append((GROUP, RESOURCE, "create"))
+    rows += [(GROUP, RESOURCE, "create"), ("authorization.k8s.io", "subjectaccessreviews", "create")]
     resource_rights = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
     lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace}
     by_name = [{**lease, "verb": verb, "name": LEASE} for verb in ("get", "update")]
+    history = {"group": "", "resource": "configmaps", "namespace": namespace}
     report = {"group": GROUP, "resource": RESOURCE, "name": "bayplan"}
     by_name += [{**report, "verb": verb} for verb in ("get", "list", "update")]
+    by_name.append({**history, "verb": "patch", "name": HISTORY_CONFIG})
     return [*resource_rights, {**lease, "verb": "create"}, *by_name]
 
 

@@ -14,6 +14,9 @@ from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.kueue_places import KueuePlace, kueue_place
 
+KUEUE, WORKLOADS = "kueue.x-k8s.io", "workloads"
+"""The API group and the resource of Kueue's Workloads."""
+
 LOOK_SECONDS = 0.02
 """Seconds between two checks whether the first list is complete."""
 
@@ -28,8 +31,8 @@ class KueueWatch(Watches):
     def __init__(self, api: Api, on_change: Callable[[], None]) -> None:
         self._lock = threading.Lock()
         self._store: Store[KueuePlace] = Store(kueue_place, "Workload", lambda _: on_change(), self._lock)
-        find = partial(served_path, api, "kueue.x-k8s.io", "workloads")
-        super().__init__([Reflector(api, "workloads.kueue.x-k8s.io", self._store, find=find)])
+        find = partial(served_path, api, KUEUE, WORKLOADS)
+        super().__init__([Reflector(api, f"{WORKLOADS}.{KUEUE}", self._store, find=find)])
 
     async def looked(self) -> None:
         """Waits until the places are known, or the watch has a problem, such as a missing permission."""

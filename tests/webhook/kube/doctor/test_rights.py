@@ -34,6 +34,21 @@ def test_the_manifests_give_every_right_that_a_replica_needs():
     assert missing(MANIFESTS / "30-rbac.yaml", needed_rights("bayplan-system")) == []
 
 
+def test_a_replica_needs_every_right_that_the_manifests_give():
+    """A right that an administrator has taken away is found, and no right is granted without need."""
+    needed = {(right["group"], right["resource"], right["verb"]) for right in needed_rights("bayplan-system")}
+    documents = yaml.safe_load_all((MANIFESTS / "30-rbac.yaml").read_text())
+    rules = [rule for document in documents for rule in document.get("rules") or []]
+    granted = {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert granted == needed
+
+
 def test_the_rights_to_move_are_those_of_the_component_alone():
     """The base manifests grant none of them."""
     assert missing(MANIFESTS / "components" / "defragmentation" / "rbac.yaml", MOVES) == []
