@@ -183,13 +183,15 @@ class Listener:
         """
         loop = asyncio.get_running_loop()
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        sockets: list[socket.socket] = []
         with ExitStack() as bound:
             for family, _, _, _, address in dict.fromkeys(addresses):
-                chosen = self.port if port == 0 and self._sockets else port
-                sock = socket.create_server((address[0], chosen), family=family, backlog=self._limit)
-                self._sockets.append(bound.enter_context(sock))
+                sock = socket.create_server((address[0], port), family=family, backlog=self._limit)
+                sockets.append(bound.enter_context(sock))
                 sock.setblocking(False)
+                port = sock.getsockname()[1]  # if it was 0: the one that the kernel chose, for all addresses
             bound.pop_all()
+        self._sockets = sockets
         # Accept after all ports are bound, so that a server that fails to start has answered no client.
         self._tasks = [asyncio.create_task(self._accept(sock)) for sock in self._sockets]
         self._tasks.append(asyncio.create_task(self._sweep()))

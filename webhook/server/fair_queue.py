@@ -72,14 +72,15 @@ class FairQueue(Generic[T]):
         self._now = 0.0
 
     def put(self, flow: str, call: T) -> Ticket[T] | None:
-        """Adds a call to the queue of its flow's hand that has the fewest waiting and running calls, and
-        returns its ticket; None if that queue is full.
+        """Adds a call to the queue of its flow's hand that has the fewest waiting and running calls, among
+        those with room, and returns its ticket; None if the whole hand is full.
         """
         numbers = hand_of(flow, len(self._queues), self._hand)
-        number = min(numbers, key=lambda queue: (self._load(queue), numbers.index(queue)))
-        queue = self._queues[number]
-        if len(queue.waiting) >= self._length:
+        with_room = [number for number in numbers if len(self._queues[number].waiting) < self._length]
+        if not with_room:
             return None
+        number = min(with_room, key=self._load)
+        queue = self._queues[number]
         if not queue.waiting and not queue.running:
             queue.start = max(queue.start, self._now)
         ticket = Ticket(flow, call, number)

@@ -43,8 +43,9 @@ class StandingMetrics:
     certificate: Gauge
 
     def look(self, standing: Standing) -> None:
-        """Sets the gauges to the current values; `unused` keeps its last value if the cluster is unknown."""
+        """Sets the gauges to the current values; `unused` has none if the cluster is unknown."""
         _by_age(self.waiting, (standing.now - gang.created for gang in standing.waiting))
+        self.unused.clear()
         snapshot = standing.snapshot
         if snapshot is not None:
             held = (hold for hold in snapshot.reservations if not is_used(snapshot, hold))

@@ -76,6 +76,7 @@ TRUE = (
     "format.byte().validate('!').hasValue()",
     # strings
     "'%s has %d'.format(['a', 2]) == 'a has 2' && strings.quote('a\"b') == '\"a\\\\\"b\"'",
+    "'%.000002f %.0000e'.format([1.5, 2.0]) == '1.50 2e+00'",
     "'a,b'.split(',').join('-') == 'a-b' && 'Abc'.lowerAscii() == 'abc' && ' x '.trim() == 'x'",
     # optionals
     "o.?label.orValue('d') == 'x' && o.?nope.orValue('d') == 'd' && o[?'nope'].?deeper.hasValue() == false",
@@ -98,6 +99,8 @@ ERRORS = (
     "lists.range(-1) == []",
     "url('a.b') == url('/')",
     "'x'.matches(o.names[0] + '(')",
+    "'%.001001f'.format([1.5]) == ''",
+    "'%.\u0662f'.format([1.5]) == '1.50'",
     "semver('1.2') == semver('1.2.0')",
     "optional.none().value() == 1",
     "o.names.transformMapEntry(i, v, {'k': i}) == {}",

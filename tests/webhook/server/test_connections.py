@@ -408,3 +408,21 @@ async def test_a_server_that_cannot_have_all_its_addresses_has_none(
         assert asyncio.all_tasks() == before
     socket.create_server(("127.0.0.1", port)).close()
     await ledger.close()
+
+
+async def test_a_listener_that_could_not_open_may_open_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left of the first attempt, whose second address no machine has."""
+    listener = Listener(web.Server(_pong), Connections(), None)
+    loop = asyncio.get_running_loop()
+    kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+
+    async def two_addresses(*_: object, **__: object) -> list[object]:
+        return [(*kind, ("127.0.0.1", 0)), (*kind, ("192.0.2.1", 0))]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "getaddrinfo", two_addresses)
+        with pytest.raises(OSError, match="assign"):
+            await listener.open("gpu-admin", 0)
+    await listener.open("127.0.0.1", 0)
+    assert listener.port
+    await listener.close()

@@ -125,6 +125,14 @@ def test_a_reservation_with_a_pod_on_a_node_is_in_use() -> None:
     assert 'bayplan_unused_reservations{age="older"} 1.0' in shown(Standing(1e9, snapshot))
 
 
+def test_unused_reservations_are_not_shown_while_the_cluster_is_unknown() -> None:
+    """The number of an earlier scrape says nothing about now."""
+    shown_before = metrics()
+    shown_before.exposition(PolicySet(), {}, True, Standing(0, racks(2, 2)))
+    later = shown_before.exposition(PolicySet(), {}, True, Standing(0)).decode()
+    assert "\nbayplan_unused_reservations{" not in later
+
+
 def test_the_end_of_the_certificate_is_shown_where_one_is_served() -> None:
     """In seconds since the epoch, as conventions have it."""
     line = 'bayplan_certificate_expiry_timestamp_seconds{certificate="serving"} '

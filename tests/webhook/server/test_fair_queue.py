@@ -63,6 +63,23 @@ def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
             assert all(ticket.flow in full for ticket in heads.values())
 
 
+def test_a_call_is_refused_only_when_its_whole_hand_is_full() -> None:
+    """A queue with three running calls and no waiting one has room, though the other has fewer calls."""
+    queue: FairQueue[int] = FairQueue(4, queues=2, hand=2, length=1)
+    running = []
+    for number in range(3):
+        queue.put("eve in c", number)
+        running.append(queue.take())
+    assert queue.put("eve in c", 3)
+    assert queue.put("eve in c", 4)
+    _, alone, _ = running
+    assert alone is not None
+    queue.end(alone, 60)  # the only running call of its queue; the next is taken from the other one
+    assert queue.take()
+    assert queue.put("eve in c", 5)
+    assert not queue.put("eve in c", 6)
+
+
 @given(st.integers(1, 200), st.floats(0.1, 60), st.integers(2, 4))
 def test_a_call_of_another_flow_is_next_however_large_the_storm(count: int, cost: float, seats: int) -> None:
     """It gets a seat before hundreds of expensive calls of one flow."""

@@ -13,7 +13,7 @@ from webhook.cel.values.errors import FunctionError
 from webhook.cel.values.temporal import format_duration, format_timestamp
 from webhook.cel.values.values import CelType, Duration, Timestamp, UInt, from_key, type_name
 
-_CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.(\d+))?(.)|)", re.DOTALL)
+_CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.0*([0-9]+))?(.)|)", re.DOTALL)
 _MAX_PRECISION: Final = 1000
 """Maximum number of digits after the point, so that a short expression cannot create a very long text."""
 
@@ -37,10 +37,7 @@ def format_string(meter: Meter, template: str, args: list[Any]) -> str:
             raise FunctionError("format(): unknown clause")
         if used >= len(args):
             raise FunctionError(f"format(): no argument for clause {used + 1}")
-        # A precision that is written with six digits or more is not converted: it is above the limit.
-        digits = (
-            int(precision) if precision and len(precision) < 6 else 6 if not precision else _MAX_PRECISION + 1
-        )
+        digits = int(precision[:5]) if precision else 6  # a number with more digits is above the limit
         if digits > _MAX_PRECISION:
             raise FunctionError(f"format(): precision above {_MAX_PRECISION}")
         piece = text_of(meter, args[used]) if verb == "s" else _VERBS[verb](args[used], digits)

@@ -178,8 +178,9 @@ class Defragmenter:
         names = [move.movable.name for move in moves.moves]
         lost = moves.cost.lost / HOUR
         where = ", ".join("/".join(filter(None, domain)) for domain in moves.domains)
-        text = f"{listed(names, 4)} {'moves' if len(names) == 1 else 'move'} to make room in {where}; "
-        await recorder.tell(ref, "Defragmenting", f"{text}{lost:.1f} GPU-hours of work are lost")
+        text = f"{listed(names, 4)} {'moves' if len(names) == 1 else 'move'} to make room in {where}"
+        text = f"{text}; {lost:.1f} GPU-hours of work are lost"
+        await recorder.tell(ref, "Defragmenting", text)
         log.info("defragmentation for %s: %s", group.name, text)
 
         async def before(step: Step) -> None:

@@ -59,7 +59,7 @@ def parse(file: str, text: str) -> list[PolicyDocument]:
 
     Raises PolicyError, with line and column, if the text is not YAML or exceeds a limit.
     """
-    if len(text) > MAX_BYTES:
+    if len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         raise PolicyError([Problem(file, 0, 0, "", "", f"larger than the limit of {MAX_BYTES} bytes")])
     try:
         documents = load_marked(text, max_depth=MAX_DEPTH, max_values=MAX_NODES)

@@ -75,13 +75,14 @@ class MatchResources:
         )
 
     def _any(self, rules: Sequence[ResourceRule], request: AdmissionRequest) -> bool:
-        # matchPolicy Equivalent: the same resource in another version of its group matches. If the API server
-        # converted the object for the webhook, the resource that the user named is compared as well.
-        asked = request.request_resource
+        # As in the API server, Exact compares the resource that the user named. Equivalent compares any
+        # version of it, and also the resource to which the API server converted the object for the webhook.
+        requested = request.request_resource or request.resource
+        resources = {requested, request.resource} if self.equivalent else {requested}
         return any(
-            rule.matches(request, request.resource, any_version=self.equivalent)
-            or (asked is not None and rule.matches(request, asked, any_version=self.equivalent))
+            rule.matches(request, resource, any_version=self.equivalent)
             for rule in rules
+            for resource in resources
         )
 
     def namespace_selector_holds(self, request: AdmissionRequest) -> bool:

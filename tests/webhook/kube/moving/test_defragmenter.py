@@ -152,3 +152,20 @@ async def test_moves_that_an_unavailable_ledger_ends_leave_no_node_cordoned(down
     if down:
         assert await defragmenter._tidied(runtime)
     assert scene.cordoned() == {}
+
+
+async def test_the_log_tells_what_moves_cost(caplog: pytest.LogCaptureFixture) -> None:
+    """As the event on the gang does, in the same words."""
+    caplog.set_level("INFO", "bayplan")
+    scene = Scene()
+
+    async def fails(_: ClusterRuntime) -> Any:
+        raise LedgerUnavailable("it does not answer")
+
+    defragmenter = Defragmenter(look_seconds=0.0)
+    vars(defragmenter)["_look"] = fails
+    runtime: Any = SimpleNamespace(api=scene.client, queue=Queue())
+    moves: Any = SimpleNamespace(moves=(), domains=(("r1",),), nodes=(), cost=SimpleNamespace(lost=7200.0))
+    ref, seen = Ref("batch/v1", "Job", "research", "big", "u"), await scene.look()
+    await defragmenter._move(runtime, gang(2, name=BIG), moves, ref, seen, Recorder(scene.client))
+    assert "to make room in r1; 2.0 GPU-hours of work are lost\n" in caplog.text

@@ -23,6 +23,7 @@ from tests.webhook.policy.helpers import (
     validating,
 )
 from webhook.policy import PolicyError, load
+from webhook.policy.loading.document import MAX_BYTES
 
 Json = dict[str, Any]
 
@@ -395,6 +396,11 @@ def test_bad_yaml_is_told_in_a_line(text: str, expected: str) -> None:
     assert errors
     assert expected in errors[0]
     assert all("\n" not in problem and len(problem) < 300 for problem in errors)
+
+
+def test_the_size_of_a_file_is_counted_in_bytes() -> None:
+    """A letter with an accent has two."""
+    assert problems(f"# {'é' * (MAX_BYTES // 2)}") == [f"p.yaml: larger than the limit of {MAX_BYTES} bytes"]
 
 
 def test_an_empty_file_is_an_error() -> None:

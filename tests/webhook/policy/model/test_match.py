@@ -82,6 +82,13 @@ def test_what_the_caller_named_before_a_conversion_counts_too() -> None:
     assert matches(converted, rule, matchPolicy="Exact")
 
 
+@pytest.mark.parametrize(("policy", "expected"), [("Equivalent", True), ("Exact", False)])
+def test_what_the_api_server_converted_to_counts_with_equivalent_only(policy: str, expected: bool) -> None:
+    """The caller named extensions/v1beta1; the rule is for apps/v1, to which the API server converted it."""
+    requested = GroupVersionResource("extensions", "v1beta1", "deployments")
+    assert matches(request(request_resource=requested), matchPolicy=policy) is expected
+
+
 def test_an_exclude_rule_wins() -> None:
     """Though a rule matches."""
     assert not matches(request(), excludeResourceRules=[{**RULE, "resourceNames": ["web"]}])
