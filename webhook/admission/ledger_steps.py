@@ -18,10 +18,16 @@ from planner.planning.reservation import headroom
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION
+from webhook.workloads.kinds import KINDS
 
 MOST_NAMED = 32
 """Maximum number of reservations that are looked up for one object. The bound is needed because any user may
 write ids into the annotation."""
+
+_GANG_KINDS = frozenset({*KINDS, ("scheduling.k8s.io", "Workload")})
+"""The API groups and kinds of the objects after which gangs are named. The name of a gang has no API group,
+so an object of another group, such as a Job of Volcano, may have the same name.
+"""
 
 _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
 """The form of an id that `planner.model.reservation.reservation_id` returns."""
@@ -110,6 +116,8 @@ def confirming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Le
 def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[LedgerStep, ...]:
     """Returns the steps that release the reservations of a deleted workload and of its replicas."""
     if snapshot is None or request.sub_resource or request.operation != "DELETE":
+        return ()
+    if (request.kind.group, request.kind.kind) not in _GANG_KINDS:
         return ()
     kind = f"{request.namespace}/{request.kind.kind}/"
     gang = kind + request.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ STDIN = "-"
 
 
 FILE_LIMIT = 512 * 1024 * 1024
-"""Maximum size of one file in bytes; `kubectl get nodes,pods -o yaml` of 10,000 nodes is smaller. Standard
-input has no maximum.
+"""Maximum size of one file, or of standard input, in bytes; `kubectl get nodes,pods -o yaml` of 10,000 nodes
+is smaller.
 """
 
 
@@ -138,10 +139,8 @@ def _documents(file: str) -> list[Document]:
 
 def _read(file: str) -> bytes:
     try:
-        if file == STDIN:
-            return sys.stdin.buffer.read()
-        with Path(file).open("rb") as opened:  # reads one byte more, because a pipe or device has no size
-            content = opened.read(FILE_LIMIT + 1)
+        with nullcontext(sys.stdin.buffer) if file == STDIN else Path(file).open("rb") as opened:
+            content = opened.read(FILE_LIMIT + 1)  # one byte more, because a pipe or device has no size
         if len(content) > FILE_LIMIT:
             raise InputError(f"larger than {FILE_LIMIT // 2**20} MiB", Where(file))
         return content

@@ -249,6 +249,17 @@ def test_a_deletion_releases_what_is_held_in_every_mode(mode: str) -> None:
     assert kept.steps == (() if mode == "enforce" else (ReservationRelease(held.id),))
 
 
+def test_a_deletion_of_another_groups_object_releases_nothing() -> None:
+    """Volcano has Jobs too: the place of the `batch` Job of that name stays."""
+    obj = example(FITS)
+    plan = asked(obj, "enforce").plan
+    assert plan is not None
+    (held,) = plan.reservations
+    on = HALL.with_reservation(held)
+    other = obj | {"apiVersion": "batch.volcano.sh/v1alpha1"}
+    assert asked(other, "enforce", "validate", on=on, operation="DELETE").steps == ()
+
+
 @pytest.mark.parametrize("mode", QUIET)
 def test_a_pod_whose_owner_was_queued_before_is_not_gated_any_more(mode: str) -> None:
     """Its namespace has left enforce since."""

@@ -1,0 +1,32 @@
+"""Files and standard input: how much is read."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from planner.model.errors import InputError
+from webhook.files import reader
+
+
+@pytest.mark.parametrize("path", ["pod.yaml", "-"])
+def test_the_limit_of_a_file_holds_for_standard_input_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Up to the limit the content is read; one byte more is an error that names the limit."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reader, "FILE_LIMIT", 2**20)
+
+    def values(size: int) -> list[object]:
+        content = b"kind: Pod #".ljust(size, b"#")
+        Path("pod.yaml").write_bytes(content)
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        return [document.value for document in reader.documents([path])]
+
+    assert values(2**20) == [{"kind": "Pod"}]
+    with pytest.raises(InputError, match="larger than 1 MiB"):
+        values(2**20 + 1)
