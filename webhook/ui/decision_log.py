@@ -151,7 +151,7 @@ def _entries(namespace: str, row: Json) -> Iterator[DecisionEntry]:
         policy = "" if row.get("source") == "bayplan/plan" else str(row["policy"])
         kind, message = str(row.get("rule") or row["result"]), str(row.get("message", ""))
         moment = float((row.get("timestamp") or {}).get("seconds", 0))
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
         return
     warning = row["result"] in ("fail", "warn", "error")
     yield DecisionEntry(f"report/{name}/{policy}/{kind}", moment, name, kind, message, warning, policy)

@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -114,11 +115,12 @@ def _certificate(ends: list[float], now: float) -> Iterable[HealthLine]:
 
 
 def _samples(text: str) -> Iterable[Sample]:
-    """Returns all samples in the text; none if it is invalid, because any pod may have the label of
-    `SELECTOR`.
+    """Returns the samples in the text that are finite numbers; none if it is invalid, because any pod may
+    have the label of `SELECTOR`.
     """
     try:
-        return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        return [sample for sample in samples if isfinite(sample.value)]
     except (ValueError, KeyError, IndexError):
         return []
 

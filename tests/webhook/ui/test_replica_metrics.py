@@ -59,7 +59,16 @@ def test_what_is_wrong_at_a_single_replica_is_told(
     assert (finding.state, words in finding.message) == (state, True)
 
 
-@pytest.mark.parametrize("text", ["", "<html>", 'x{y="', "bayplan_reload_failed nonsense"])
+NO_METRICS = [
+    "",
+    "<html>",
+    'x{y="',
+    "bayplan_reload_failed nonsense",
+    'bayplan_policy_answers_total{policy="qos",answer="allowed"} NaN',
+]
+
+
+@pytest.mark.parametrize("text", NO_METRICS)
 def test_what_is_no_metrics_tells_nothing(text: str) -> None:
     """Whoever answers there."""
     assert summary_of({"a": text}, NOW).policies == ()
