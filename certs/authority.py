@@ -160,7 +160,7 @@ def renewed(
     trusted = _live((ca.certificate, *material.trusted), now)
     if trusted != material.trusted and not done:
         done.append("brought the bundle up to date")
-    flaw = _flaw(leaf, names, trusted, now)
+    flaw = _unusable_reason(leaf, names, trusted, now)
     if leaf is None or flaw or (needs_renewal(leaf.certificate, now) and not fresh):
         done.append(f"made a serving certificate ({flaw or 'the former one was due'})")
         leaf = issue(ca, names, now)
@@ -201,7 +201,7 @@ def _live(certificates: Iterable[x509.Certificate], now: datetime) -> tuple[x509
     return tuple(c for c in dict.fromkeys(certificates) if now < c.not_valid_after_utc)
 
 
-def _flaw(
+def _unusable_reason(
     leaf: KeyPair | None, names: CertificateNames, trusted: Sequence[x509.Certificate], now: datetime
 ) -> str:
     """Returns why the leaf cannot be served, as text; "" if it can."""

@@ -44,7 +44,7 @@ class GangLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class BandwidthComparison:
     """The comparison of a plan with a topology-blind placement.
 
     `placement`: the layout of the plan. `baseline`: that of the topology-blind placement; None if it has room
@@ -71,7 +71,7 @@ class Worth:
         }
 
 
-def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
+def compare_with_blind(snapshot: Snapshot, group: PodGroup, answer: Answer) -> BandwidthComparison | None:
     """Returns the comparison for an admitted answer, or None.
 
     None for an answer without a placement or with fewer than two whole GPUs, and if `group` is only a part of
@@ -86,7 +86,7 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     baseline = topology_blind(snapshot, group)
     baseline_pods = sum(assignment.count for assignment in baseline)
     all_placed = baseline_pods == group.size
-    return Worth(
+    return BandwidthComparison(
         layout,
         _layout(snapshot, _topology(snapshot, answer), group, baseline) if all_placed else None,
         baseline_pods,

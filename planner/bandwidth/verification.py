@@ -90,7 +90,7 @@ def verify(snapshot: Snapshot, held: Reservation) -> Verification:
     return Verification(held, seats, gpus, _layout(snapshot, held, gpus))
 
 
-def compare(layout: GangLayout, run: NcclRun) -> Comparison:
+def compare_measurement(layout: GangLayout, run: NcclRun) -> Comparison:
     """Returns the measurement of the largest size in a run, with the model's estimate for this size and
     layout.
     """

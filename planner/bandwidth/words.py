@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.bandwidth.comparison import GangLayout, Worth, placed, worth
+from planner.bandwidth.comparison import BandwidthComparison, GangLayout, compare_with_blind, placed
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 
 
-def sentence(value: Worth) -> str:
+def sentence(value: BandwidthComparison) -> str:
     """Returns a sentence with the all-reduce times of a placement and of the topology-blind one."""
     words = f"All-reduce of 1 GB: {milliseconds(value.placement)}, topology-blind {_baseline_words(value)}"
     return f"{words}, by the model: {value.placement.estimate.model}."
 
 
-def _baseline_words(value: Worth) -> str:
+def _baseline_words(value: BandwidthComparison) -> str:
     if value.baseline is None:
         return f"room for only {value.baseline_pods} pods"
     times = ratio(value.baseline, value.placement)
@@ -37,15 +37,15 @@ def ratio(layout: GangLayout, other: GangLayout) -> str:
     return f"{times:.2f}×" if abs(times - 1) >= 0.005 else ""
 
 
-def place_worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """Returns the comparison for a gang's placement, or None if it has none (`worth`) or only one pod.
+def place_worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> BandwidthComparison | None:
+    """Returns the comparison for a gang's placement; None if it has none (`compare_with_blind`), or one pod.
 
     For an elastic gang, only the pods that were placed count.
     """
-    return worth(snapshot, placed(group, answer), answer) if group.size > 1 else None
+    return compare_with_blind(snapshot, placed(group, answer), answer) if group.size > 1 else None
 
 
-def properties_of(value: Worth) -> Mapping[str, str]:
+def properties_of(value: BandwidthComparison) -> Mapping[str, str]:
     """Returns the comparison as strings for other programs: times in milliseconds, and the model's name."""
     values = {"allReduceMs": f"{value.placement.estimate.seconds * 1000:.3f}"}
     if value.baseline is not None:

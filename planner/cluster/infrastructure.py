@@ -353,7 +353,7 @@ def _with(
     if tree.clashing:  # two nodes have the same hostname label
         return None
     if is_in_tree and node and tree.place_of(node) == tree.places[name]:
-        return tree.anew(name, cluster)
+        return tree.with_renewed_path(name, cluster)
     without = tree.without(name, cluster) if is_in_tree else tree
     return without.with_node(node, cluster) if node else without
 

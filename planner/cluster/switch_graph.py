@@ -258,7 +258,7 @@ def _connect_upward(graph: nx.Graph[Switch], path: Domain) -> None:
         path = path[:-1]
 
 
-def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
+def mean_hops(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
     """Returns the number of hops between two of the leaves, averaged over all pairs; 0 for one leaf."""
     pairs = [
         spine.hops(leaf, other_leaf)

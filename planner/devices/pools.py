@@ -58,7 +58,7 @@ def on_node(requests: Resources, offers: Resources) -> Resources:
     return amounts
 
 
-def has(offers: Resources, resource: str) -> int:
+def amount_in(offers: Resources, resource: str) -> int:
     """Returns the amount of a resource in `offers`; for a pool that `offers` lacks, the device plugin's
     amount.
     """

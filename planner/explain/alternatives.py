@@ -188,9 +188,10 @@ def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> I
         finest = _level_of(outcome, topology)
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
-        # `outcome` itself is in one domain of the level `finest`. It proves that this level works, unless the
-        # request has more than constraints (`wishes`), or nodes outside the topology's tree were used.
-        proves = not culprits and not asked.wishes and _in_tree(outcome, shortfall)
+        # `outcome` itself is in one domain of the level `finest`. It proves that this level works, unless
+        # the request has more than constraints (`has_special_requests`), or nodes outside the topology's
+        # tree were used.
+        proves = not culprits and not asked.has_special_requests and _in_tree(outcome, shortfall)
         if proves or trial.placed(tighter):
             yield Alternative(f"required at {topology.levels[level]}{suffix}", tighter.asked)
             return

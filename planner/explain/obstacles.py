@@ -10,7 +10,7 @@ from planner.cluster.capacity import DomainCapacity, hosts
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.trees.subtree import Subtree
 from planner.devices.availability import AvailableDevices
-from planner.devices.pools import has, on_node
+from planner.devices.pools import amount_in, on_node
 from planner.explain import numa_messages
 from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
@@ -176,7 +176,7 @@ class _Tally:
         name, asked = lacking[0], able[0].shape.requests
         if name.startswith(numa_messages.NUMA):
             return name, None
-        amount, need = has(free, name), asked.get(name, 0)
+        amount, need = amount_in(free, name), asked.get(name, 0)
         return f"{LACKS}{name}", (amount, need) if amount < need else None
 
 
@@ -294,7 +294,7 @@ def largest(views: Sequence[SearchSpace], pod_class: PodClass, resource: str) ->
 
     `views`: the search spaces, one for each topology.
     """
-    return max((has(host.free or {}, resource) for host in usable(views, pod_class)), default=0)
+    return max((amount_in(host.free or {}, resource) for host in usable(views, pod_class)), default=0)
 
 
 def usable(views: Sequence[SearchSpace], pod_class: PodClass) -> list[DomainCapacity]:

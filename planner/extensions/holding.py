@@ -80,7 +80,7 @@ def holding(problem: PlacementProblem, outcome: Outcome) -> Holding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _DomainPods:
     """The part of a placement that is in one domain: the index of one of its hosts, and the pods of each pod
     class there."""
 
@@ -89,7 +89,7 @@ class _Part:
     counts: tuple[int, ...]
 
 
-def _touched(result: SearchResult, coarsest: int = ROOT) -> Iterator[_Part]:
+def _touched(result: SearchResult, coarsest: int = ROOT) -> Iterator[_DomainPods]:
     """Yields the part of the placement in each domain that the gang would hold whole (`held_level`).
 
     The hosts of a domain are adjacent in the tree's order, so one bisection per domain finds them. Reading
@@ -104,7 +104,7 @@ def _touched(result: SearchResult, coarsest: int = ROOT) -> Iterator[_Part]:
         branch, end = root.domain_at(hosts[first], level)
         after = bisect_left(hosts, end, first)
         columns = zip(*[counts for _, counts in pods_by_node[first:after]], strict=True)
-        yield _Part(branch.path, hosts[first], tuple(map(sum, columns)))
+        yield _DomainPods(branch.path, hosts[first], tuple(map(sum, columns)))
         first = after
 
 
@@ -142,7 +142,7 @@ def _takes_only_parts(gang: PodGroup) -> bool:
     return any(shape.takes_parts for shape in shapes) and not any(shape.gpus for shape in shapes)
 
 
-def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_Part]) -> Iterator[DomainShare]:
+def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_DomainPods]) -> Iterator[DomainShare]:
     """Yields what the gang takes of each domain (see `DomainShare`)."""
     assert best.placement is not None, "only a placement has shares"
     problem, request = outcome.problem, best.request

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 
-from planner.cluster.switch_graph import LeafSpine, Switch, closeness
+from planner.cluster.switch_graph import LeafSpine, Switch, mean_hops
 from planner.leafspine.history import UNTRIED, key_of
 from planner.leafspine.leaf_capacity import Room
 from planner.model.resolved import ResolvedPodGroup
@@ -94,7 +94,7 @@ class LeafSets:
         - any other strategy (balanced): outside, score, hops
         - any strategy with `latency`: hops, outside, score
         """
-        hops = closeness(self._fabric, [room.leaf for room in rooms])
+        hops = mean_hops(self._fabric, [room.leaf for room in rooms])
         outside = sum(not room.preferred for room in rooms)
         paths = tuple(room.leaf.path for room in rooms)
         if self._gang.fabric.strategy == "consolidated" and not self._gang.fabric.latency:

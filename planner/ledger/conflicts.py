@@ -117,7 +117,7 @@ def judge(
             return former
         if former.since > planned_on:
             return Blocked(former.reservation.gang)
-        wanted = moved(former.reservation, wanted)
+        wanted = with_former_owner(former.reservation, wanted)
     holder = in_the_way(wanted, planned_on, listed, headroom)
     return wanted if holder is None else Blocked(holder)
 
@@ -226,7 +226,7 @@ def placement(reservation: Reservation) -> tuple[object, ...]:
     )
 
 
-def moved(former: Reservation, wanted: Reservation) -> Reservation:
+def with_former_owner(former: Reservation, wanted: Reservation) -> Reservation:
     """Returns the wanted reservation; if the former is claimed, with the state and owner of the former."""
     if former.state != "claimed":
         return wanted

@@ -46,7 +46,7 @@ class LedgerUnavailable(ReportedError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReserveResult:
     """The result of `reserve_all`: for each `Wish`, in order, the reservation that the book has now. `new`:
     the ids that were not in the book before the call.
     """
@@ -70,7 +70,7 @@ class Ledger(Protocol):
         """
         ...
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
         """Writes all wanted reservations in one step. Raises `Conflict` and writes none if one conflicts.
 
         `planner.ledger.conflicts` defines conflicts. If the book has the same reservation already, it is kept

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from planner.ledger import sqlite_schema
 from planner.ledger.conflicts import NO_HEADROOM, Blocked, Headroom, RecordedReservation, Wish, judge
-from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
+from planner.ledger.ledger import Conflict, LedgerUnavailable, ReserveResult
 from planner.model.reservation import Book, Reservation
 
 MEMORY = ":memory:"
@@ -88,7 +88,7 @@ class SqliteLedger:
         taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
         return taken.reservations[0]
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
         """Writes all wanted reservations in one step. Raises `Conflict` and writes none if one conflicts.
 
         `planner.ledger.conflicts` defines conflicts, and when a former reservation of the same id is
@@ -132,13 +132,15 @@ class SqliteLedger:
         live = (r for r in self._rows_read.values() if r.expires is None or r.expires > now)
         return Book(revision, tuple(live))
 
-    def _reserve_all(self, connection: sqlite3.Connection, wishes: Sequence[Wish], now: float) -> Taken:
+    def _reserve_all(
+        self, connection: sqlite3.Connection, wishes: Sequence[Wish], now: float
+    ) -> ReserveResult:
         with self._writing(connection, now):  # a conflict rolls back what was inserted before it
             before = {
                 wish.reservation.id: sqlite_schema.find(connection, wish.reservation.id) for wish in wishes
             }
             held = tuple(self._reserve(connection, wish) for wish in wishes)
-        return Taken(held, frozenset(name for name, former in before.items() if former is None))
+        return ReserveResult(held, frozenset(name for name, former in before.items() if former is None))
 
     def _reserve(self, connection: sqlite3.Connection, wish: Wish) -> Reservation:
         recorded = sqlite_schema.possible_conflicts(connection, wish.reservation, self._rows_read)

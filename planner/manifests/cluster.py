@@ -41,7 +41,7 @@ from planner.manifests.settings import (
     with_config,
     with_leaf_spine,
 )
-from planner.manifests.topologies.label_presets import with_labels_beside_pools
+from planner.manifests.topologies.label_presets import with_inferred_topology
 from planner.manifests.topologies.objects import links_of, of_runai, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
@@ -112,7 +112,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         for item, where in _objects(document, Where(file), 0):
             _read_object(result, item, where)
     nodes = [node for node, _ in result.nodes.values()]
-    topologies = with_labels_beside_pools(_with_unique_names(_with_flavor_labels(result)), nodes)
+    topologies = with_inferred_topology(_with_unique_names(_with_flavor_labels(result)), nodes)
     topologies = [aliased(topology, result.settings) for topology in topologies]
     return snapshot(
         nodes,

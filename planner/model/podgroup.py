@@ -117,7 +117,7 @@ class PodGroup:
     a gang that starts on its own."""
 
     @property
-    def wishes(self) -> bool:
+    def has_special_requests(self) -> bool:
         """Whether the gang requests more than topology constraints: keys of the leaf-spine scheduler, a KAI
         policy, the same number of pods in each domain, or elastic PodSets."""
         elastic = any(pod_set.max_count > pod_set.count for pod_set in self.pod_sets)

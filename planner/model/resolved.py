@@ -81,7 +81,7 @@ class ResolvedShape(PodShape):
     """How many of these pods must share an NVLink domain inside the host; 0 if there is no such rule."""
 
     @property
-    def seat(self) -> dict[str, int]:
+    def amounts_per_pod(self) -> dict[str, int]:
         """The amounts that one pod takes on its node: its requests, and for each `ClaimSpec` how many such
         claims the pod has, by the spec's name."""
         return {**self.requests, **Counter(spec.name for spec in self.claim_specs)}

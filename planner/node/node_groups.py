@@ -67,9 +67,9 @@ class NodeGroup:
 
     def takes(self, shape: PodShape) -> bool:
         """Reports whether some empty node of this kind could take the pod."""
-        return self.holds(shape.requests) and self.admits(shape)
+        return self.has_amounts(shape.requests) and self.admits(shape)
 
-    def holds(self, requests: Resources) -> bool:
+    def has_amounts(self, requests: Resources) -> bool:
         """Reports whether each empty node of this kind has these amounts."""
         return all(self.allocatable.get(name, 0) >= amount for name, amount in requests.items())
 
@@ -178,6 +178,6 @@ def could_take(kinds: Iterable[NodeGroup], shape: PodShape, claimed: int) -> lis
     return [kind for kind in kinds if (not claimed or kind.gpus >= claimed) and kind.takes(shape)]
 
 
-def asked_gpus(requests: Resources) -> Mapping[str, int]:
+def requested_gpus(requests: Resources) -> Mapping[str, int]:
     """Returns the whole GPUs in the requests, by resource."""
     return {name: requests[name] for name in GPU_RESOURCES if requests.get(name, 0) > 0}

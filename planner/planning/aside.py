@@ -90,12 +90,12 @@ def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:
 
 def _kind(snapshot: Snapshot, answer: Answer) -> tuple[object, ...]:
     """Returns the properties of a place that must equal those of the gang's first place (`plan_aside`)."""
-    held = sorted(_content(snapshot, answer.topology, domain) for domain in answer.reserves)
+    held = sorted(capacity_context(snapshot, answer.topology, domain) for domain in answer.reserves)
     nodes = {assignment.node for assignment in answer.assignments}
     return answer.decision, answer.topology, answer.level, len(nodes), held
 
 
-def _content(snapshot: Snapshot, topology: str, domain: Domain) -> tuple[tuple[bool, ...], int]:
+def capacity_context(snapshot: Snapshot, topology: str, domain: Domain) -> tuple[tuple[bool, ...], int]:
     """Returns whether each domain that contains this one is in use, from the root down, and the identity of
     this domain's capacity: domains of equal capacity share one object.
     """

@@ -32,7 +32,7 @@ from planner.request.volumes import with_volumes
 
 def fingerprint(group: PodGroup) -> str:
     """Returns a digest of the request: the PodSets with their pods' requests and slices, what the gang asks
-    for beyond constraints (`PodGroup.wishes`), and the stated reserve mode.
+    for beyond constraints (`PodGroup.has_special_requests`), and the stated reserve mode.
 
     A default reserve mode is left out, so a running gang keeps its place when the default changes. Levels,
     node selectors and affinity are left out, because the mutating webhook adds the plan to them; `replay`
@@ -45,7 +45,7 @@ def fingerprint(group: PodGroup) -> str:
         ],
         "reserve": "" if group.reserve_is_default else group.reserve,
     }
-    if group.wishes:
+    if group.has_special_requests:
         wish = group.fabric
         fabric = [wish.domain, wish.gbps, wish.strategy, wish.latency] if wish else []
         asked["wishes"] = [

@@ -35,7 +35,7 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         domains=answer.reserves,
         nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
         assignments=answer.assignments,
-        requests=tuple((p.name, p.shape.seat) for p in gang.pod_sets if p.count),
+        requests=tuple((p.name, p.shape.amounts_per_pod) for p in gang.pod_sets if p.count),
         traits=tuple((p.name, traits) for p in gang.pod_sets if p.count and (traits := traits_of(p.shape))),
         fingerprint=fingerprint(gang),
     )

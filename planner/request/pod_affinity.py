@@ -26,7 +26,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup
 from planner.model.topology import HOSTNAME
 
-APART, NEAR = "pod anti-affinity", "pod affinity"
+ANTI_AFFINITY_CAUSE, AFFINITY_CAUSE = "pod anti-affinity", "pod affinity"
 """The causes of node exclusions by such terms, for messages."""
 
 
@@ -176,7 +176,9 @@ def _between_own_pod_sets(
                     co_location[name].add((term.key, names))
                     if term.key != HOSTNAME:
                         exclusions[name].append(
-                            NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, passing=False)
+                            NodeExclusion(
+                                term.key, frozenset((ANY,)), AFFINITY_CAUSE, inside=True, passing=False
+                            )
                         )
     return anti_affinity, co_location, exclusions, inner_terms
 
@@ -213,17 +215,17 @@ def _exclusions(
         if values:
             yield NodeExclusion(_field(key), frozenset(values), cause)
     for term, values in near_domains.items():
-        yield NodeExclusion(_field(term.key), frozenset(values), NEAR, inside=True)
+        yield NodeExclusion(_field(term.key), frozenset(values), AFFINITY_CAUSE, inside=True)
         if (
             term.key != HOSTNAME
         ):  # permanent: a matching pod may come later, but a node without the label is never in its domain
-            yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, passing=False)
+            yield NodeExclusion(term.key, frozenset((ANY,)), AFFINITY_CAUSE, inside=True, passing=False)
 
 
 def _cause(term: PodTerm) -> tuple[str, str]:
     """Returns the label key of an anti-affinity term and the cause of its exclusions."""
     port = port_of(term)
-    return term.key, f"with {port} in use" if port else APART
+    return term.key, f"with {port} in use" if port else ANTI_AFFINITY_CAUSE
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:

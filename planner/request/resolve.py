@@ -181,7 +181,7 @@ def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
 
 def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyRequest, ...]:
     """Returns the request in each topology that the gang may use. Raises `Refusal`."""
-    settled = _settled(snapshot, gang)
+    settled = _with_cluster_constraints(snapshot, gang)
     check(gang)
     rules = {
         key
@@ -197,7 +197,7 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
     )
 
 
-def _settled(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
+def _with_cluster_constraints(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
     """Returns the gang with the constraints that follow from other pods and NUMA nodes, and without NUMA
     alignment if no kubelet in the cluster enforces it.
 

@@ -176,7 +176,7 @@ class _Matching:
         match = self._map_of.get(tree.root)
         if match is not None:
             return match
-        if self._node_names is None or self._keys != [NODE_NAME_FIELD] or not tree.leads:
+        if self._node_names is None or self._keys != [NODE_NAME_FIELD] or not tree.places_are_paths:
             return self._match(tree, tree.root, None)
         reached = {
             branch for name in self._node_names if name in tree.places for branch in tree.branches_to(name)

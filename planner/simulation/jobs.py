@@ -33,7 +33,7 @@ LENGTHS = ((0.0, 60.0), (0.5, 1_144.0), (0.9, 11_266.0), (0.99, 254_884.0), (1.0
 DAY = 86_400.0
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """A random source, such as `random.Random(seed)`."""
 
     def random(self) -> float:
@@ -59,7 +59,7 @@ class Job:
         return self.pods * self.gpus
 
 
-def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) -> tuple[Job, ...]:
+def jobs(chance: RandomSource, *, gpus: int, per_node: int, days: float, load: float) -> tuple[Job, ...]:
     """Returns jobs, sorted by arrival, whose total GPU time is `load` times that of `gpus` GPUs over `days`.
 
     No job is larger than half the cluster. A job with at most the GPUs of a node is one pod; a larger one has

@@ -32,7 +32,7 @@ RESTART = 300.0
 """Seconds in which a moved gang occupies its GPUs without progress: loading images, model and data."""
 
 
-LOOK = 300.0
+MOVE_SEARCH_SECONDS = 300.0
 """Seconds between two searches for moves if the first one finds none."""
 
 
@@ -152,7 +152,7 @@ class _Simulation:
         if isinstance(self.strategy, MovingStrategy) and not self._ran(job):
             self._make_room(self.strategy)
             if not self._ran(job):
-                self._schedule(max(self.now + LOOK, self.next_look), "overdue", job)
+                self._schedule(max(self.now + MOVE_SEARCH_SECONDS, self.next_look), "overdue", job)
 
     def _schedule(self, time: float, event: str, job: Job) -> None:
         heapq.heappush(self.events, (time, job.number, event, job))
@@ -204,7 +204,7 @@ class _Simulation:
         """Makes room for the oldest gang that has waited long and for which moves are found, if any."""
         if self.now < self.next_look:
             return
-        self.next_look = self.now + LOOK
+        self.next_look = self.now + MOVE_SEARCH_SECONDS
         blocked = False
         for job in [job for job in self.waiting if self.now - job.arrival >= strategy.limits.after]:
             if blocked and job.pods > 1:
@@ -212,7 +212,7 @@ class _Simulation:
             moved = strategy.make_room(job, self._running(strategy.limits.rest), self.floor)
             if moved:
                 self._move(moved)
-                self.next_look = self.now + max(LOOK, strategy.limits.every)
+                self.next_look = self.now + max(MOVE_SEARCH_SECONDS, strategy.limits.every)
                 self._pass()
                 return
             blocked = blocked or (job.pods > 1 and self.now - job.arrival > PATIENCE)

@@ -175,7 +175,7 @@ def memory() -> None:
             for _ in range(20):
                 name = random.choice(names)
                 pods[name] = replace(pods[name], labels={**pods[name].labels, "turn": str(changed)})
-                picture.pod_moved(name)
+                picture.pod_changed(name)
                 changed += 1
             decide(picture.snapshot())
         decide(picture.snapshot())

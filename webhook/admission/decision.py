@@ -23,7 +23,7 @@ from webhook.admission.ledger_steps import (
     LedgerStep,
     claimed_reservations,
     claiming,
-    confirming,
+    claims_of_all_gangs,
     releasing,
     releasing_suspended,
     reserving,
@@ -31,7 +31,7 @@ from webhook.admission.ledger_steps import (
 from webhook.admission.modes import ModeInForce, answer_in
 from webhook.admission.own_keys import without_foreign_plan, without_gang_labels
 from webhook.admission.response import completed, refusal, with_changes
-from webhook.admission.size import left_alone
+from webhook.admission.size import too_large_before
 from webhook.admission.too_long import took_too_long
 from webhook.admission.updates.reapply import with_applied, with_former_templates
 from webhook.admission.updates.unchanged import replacement_warning
@@ -41,10 +41,10 @@ from webhook.jsontools.path import find
 from webhook.placement.stamp import (
     PlacementAnnotation,
     annotate,
-    calls_pods_a_gang,
     passing_own_fence,
     placement_annotation,
     policies_note,
+    with_gang_name,
 )
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.inputs import BareInputs
@@ -120,7 +120,7 @@ def _in_time(context: RequestContext, phase: Phase) -> Decision:
     if request.object is None or request.sub_resource:
         return _without_gang(context, phase)
     try:
-        if warning := left_alone(request):
+        if warning := too_large_before(request):
             return Decision(Response(True, warnings=(warning,)), request.object, revision=policies.revision)
         return _mutate(context, request.object) if phase == "mutate" else _validate(context, request.object)
     except InputError as error:
@@ -216,7 +216,7 @@ def _apply_plan(
         obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
     elif context.snapshot is not None:
         obj = without_foreign_plan(obj, context.request.old_object, workload.templates)
-        obj = calls_pods_a_gang(obj, workload)
+        obj = with_gang_name(obj, workload)
     if context.snapshot is not None:
         obj = without_gang_labels(obj, workload)
     obj = evaluation.kept_off_reserved(obj)
@@ -279,7 +279,7 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
     return Decision(
         completed(refused or Response(True), (), (), findings, None, context.policies.revision),
         obj,
-        confirming(context.request, plan) if lost is not None else steps,
+        claims_of_all_gangs(context.request, plan) if lost is not None else steps,
         plan,
         findings=findings,
         revision=context.policies.revision,

@@ -103,7 +103,7 @@ def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Ledg
     )
 
 
-def confirming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
+def claims_of_all_gangs(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
     """Returns a claim for each gang of the object, even if this replica does not know its reservation.
 
     The ledger refuses a claim if there is no such reservation, and so confirms that the place is lost.

@@ -41,7 +41,7 @@ MOST_PARTS = 100_000
 """Maximum number of lists and mappings in one object: enough for 512 PodSets with 190 each."""
 
 
-def left_alone(request: AdmissionRequest) -> str:
+def too_large_before(request: AdmissionRequest) -> str:
     """Returns the warning for a workload that exceeded a bound before the update too, and is therefore
     admitted unchanged; "" for an object within the bounds.
 
@@ -70,14 +70,14 @@ def _problem(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _JsonPart:
     """A list or mapping, its key or index, and its parent. The path is built only for a message, because
     names may be as long as the whole object.
     """
 
     value: Mapping[str, Any] | list[Any]
     key: str | int = ""
-    parent: _Part | None = None
+    parent: _JsonPart | None = None
 
     def path(self) -> str:
         above = self.parent.path() if self.parent is not None else ""
@@ -86,13 +86,13 @@ class _Part:
         key = shortened(self.key, 63)
         return f"{above}.{key}" if above else key
 
-    def below(self) -> Iterator[_Part]:
+    def below(self) -> Iterator[_JsonPart]:
         entries = self.value.items() if isinstance(self.value, Mapping) else enumerate(self.value)
-        return (_Part(value, key, self) for key, value in entries if isinstance(value, (dict, list)))
+        return (_JsonPart(value, key, self) for key, value in entries if isinstance(value, (dict, list)))
 
 
 def _problems(root: Mapping[str, Any]) -> Iterator[str]:
-    waiting = [_Part(root)]
+    waiting = [_JsonPart(root)]
     for parts in count():
         if not waiting:
             return

@@ -36,7 +36,7 @@ def gpu_racks(snapshot: Snapshot) -> list[Rack]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _GangUse:
     """The place of a gang. `taken`, `gpus`: the GPUs of its pods, by node and in total. `idle`: the GPUs that
     it holds without using them.
     """
@@ -63,7 +63,7 @@ class ClusterCourse:
         names = (node for rack in racks for node, _ in rack)
         self._number = {node: number for number, node in enumerate(names)}
         self._recorder = CourseRecorder()
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _GangUse] = {}
         self._waiting: dict[str, tuple[float, int]] = {}
         self._waits: list[GangWait] = []
         self._slowdown: list[float] = []
@@ -134,7 +134,7 @@ class ClusterCourse:
     def _keep(self, reservation: Reservation, taken: Taken, gpus: int) -> None:
         own = (self._number[node] for node in reservation.nodes if node in self._number)
         idle = sum(self._use.free[number] for number in own) if reservation.domains else 0
-        self._places[reservation.id] = _Place(reservation.gang, taken, gpus, idle)
+        self._places[reservation.id] = _GangUse(reservation.gang, taken, gpus, idle)
         self._running += gpus
         self._idle += idle
 

@@ -140,7 +140,7 @@ async def running_cluster(
 async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace: str) -> RunningCluster:
     await side.api.get("/api/v1/nodes", limit="1")  # fails at once if the address or credentials are wrong
     side.follow(policies)
-    unread = [reflector.path for reflector in await done_without(side)]
+    unread = [reflector.path for reflector in await await_lists(side)]
     reading = _Reading(side.api, namespace)
     objects = tuple([obj async for obj in reading.objects()])
     snapshot = side.snapshot()
@@ -164,7 +164,7 @@ async def _webhooks(api: Api) -> Json | None:
         return None
 
 
-async def done_without(side: ClusterRuntime) -> list[Reflector]:
+async def await_lists(side: ClusterRuntime) -> list[Reflector]:
     """Waits until every watch has listed its resource; returns those whose resource the user may not list,
     which counts as empty.
 

@@ -31,7 +31,7 @@ from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import World, world_of
 from webhook.kube.installed import deployment_path, settings_of
 from webhook.kube.reports import report_of
-from webhook.kube.running import done_without
+from webhook.kube.running import await_lists
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gathering import Gang
 from webhook.placement.fair_order import QueuePlace
@@ -283,7 +283,7 @@ async def standing_of(
     )
     try:
         await runtime.api.get("/api/v1/nodes", limit="1")  # fails at once if the credentials are wrong
-        unread = [reflector.path for reflector in await done_without(runtime)]
+        unread = [reflector.path for reflector in await await_lists(runtime)]
         unread += await _unread_installation(runtime.api, namespace)
         yield Lookout(runtime, namespace, tuple(dict.fromkeys(unread)))
     except ApiError as error:

@@ -127,7 +127,7 @@ def seated_gang(
     return SeatedGang(_as_held(kept, group, listed, shapes), seats, tuple(left))
 
 
-def grown(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workload, SeatNames]:
+def with_added_seats(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workload, SeatNames]:
     """Returns the member's workload with the gang extended by seats for this member, and the names of these
     seats.
 
@@ -137,7 +137,7 @@ def grown(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workl
     share = member.workload.share
     workload = replace(
         member.workload,
-        gangs=(kept.grown(group, member.own, names),),
+        gangs=(kept.with_added_seats(group, member.own, names),),
         share=share and replace(share, adds_seats=True),
         holds=True,
     )

@@ -70,7 +70,7 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     if fresh and (workload.kind != "Pod" or seats.unknown_members or seats.total < group.size):
         added = seats.names([own.name for own in share.own])
         return _renamed(
-            workload, replace(share, adds_seats=True), added, seats.grown(group, share.own, added)
+            workload, replace(share, adds_seats=True), added, seats.with_added_seats(group, share.own, added)
         )
     fitting = {own.name: next(iter(seats.fitting(own)), "") for own in share.own}
     if all(fitting.values()):
@@ -206,7 +206,9 @@ class GangSeats:
         ]
         return replace(group, pod_sets=tuple(sets))
 
-    def grown(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
+    def with_added_seats(
+        self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]
+    ) -> PodGroup:
         """Returns the gang with added seats for these pods, and with that many fewer kept seats.
 
         Each held seat stays on its node. The added seats go to the nodes with kept seats if these are enough

@@ -32,7 +32,7 @@ the pod label with the index of the replica.
 """
 
 
-def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
+def gang_name_of(pod: Mapping[str, Any], namespace: str) -> str:
     """Returns the name of a pod's gang: NAMESPACE/KIND/NAME/INDEX if the pod belongs to one replica of an
     object, NAMESPACE/KIND/NAME if a whole Deployment or StatefulSet is the gang; "" for other pods.
 
@@ -68,7 +68,7 @@ def held_for(
       admission skipped it because its object has a controller."""
     annotations = _metadata(pod).get("annotations") or {}
     ids = reservation_ids(annotations)
-    replica = replica_of(pod, namespace)
+    replica = gang_name_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
         held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)
         if held or ids or GANG_OF in annotations:
@@ -110,7 +110,7 @@ def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
     creates. A Deployment's pod is created by a ReplicaSet, whose name ends in the pod's label
     `pod-template-hash`."""
     metadata = _metadata(pod)
-    replica = replica_of(pod, namespace)
+    replica = gang_name_of(pod, namespace)
     names = [replica, replica.rpartition("/")[0]] if replica else []
     row = controller_row(pod) if metadata else None
     if row is not None and row.makes_pods:
@@ -135,7 +135,7 @@ def is_of_gang(pod: Mapping[str, Any], namespace: str) -> bool:
     if row.name == "Job":
         metadata = _metadata(pod)
         indexed = any(INDEX in (metadata.get(place) or {}) for place in ("annotations", "labels"))
-        return indexed or bool(replica_of(pod, namespace))
+        return indexed or bool(gang_name_of(pod, namespace))
     return True
 
 
@@ -175,7 +175,7 @@ def replay_for_pod(
         pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
         return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
     if is_held:
-        return _waiting(snapshot, replica_of(pod, namespace), own)
+        return _waiting(snapshot, gang_name_of(pod, namespace), own)
     above = () if is_gated(pod) else gangs_above(pod, namespace)
     if queued and above:
         return _waiting(snapshot, above[0], own)

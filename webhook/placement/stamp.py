@@ -96,7 +96,7 @@ def annotate(
     return stamped
 
 
-def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
+def with_gang_name(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
     """Returns the object; if it has no replicas yet, with the name of its gang written into its templates.
 
     When the object is scaled later, admission sees only its pods. By this name admission knows that the pods

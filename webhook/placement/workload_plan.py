@@ -168,9 +168,9 @@ def plan_workload(
         answer, reservation = place(snapshot, group)
         # Members that are known only by number must not cause a rejection: a rejected gang is planned again
         # with them on any nodes, and if that is rejected too, without them.
-        smaller = members_known(workload, group)
+        smaller = without_unknown_members(workload, group)
         if answer.decision == "rejected" and smaller is not group:
-            group = absent_anywhere(workload, group)
+            group = with_unknown_members_unpinned(workload, group)
             answer, reservation = place(snapshot, group)
         if answer.decision == "rejected" and smaller is not group:
             group = smaller
@@ -198,7 +198,7 @@ def _none_beside(answer: Answer) -> Answer:
     return Answer(answer.gang, "queued", reason="NoRoomBeside", message=message, warnings=answer.warnings)
 
 
-def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
+def with_unknown_members_unpinned(workload: Workload, group: PodGroup) -> PodGroup:
     """Returns the gang with the required node affinity removed from PodSets whose members are all unknown.
 
     Unknown members are assumed to be like a known member. The affinity of that member may pin it to its own
@@ -211,7 +211,7 @@ def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
     return replace(group, pod_sets=tuple(sets))
 
 
-def members_known(workload: Workload, group: PodGroup) -> PodGroup:
+def without_unknown_members(workload: Workload, group: PodGroup) -> PodGroup:
     """Returns the gang without the members that are known only by number.
 
     Unknown members get seats if there is room, but never cause a refusal, because their requests are unknown.

@@ -15,7 +15,7 @@ NAMESPACE = "namespace"
 """The policy name of results for namespaces that are in no file."""
 KIND = "kind"
 """The policy name of results for objects of unsupported kinds."""
-ALWAYS_THERE = frozenset({"default"})
+BUILT_IN_NAMESPACES = frozenset({"default"})
 """Namespaces that always exist: the API server creates them. Manifests without a namespace use `default`."""
 
 
@@ -55,7 +55,7 @@ def of_unknown_namespaces(
     by_name: dict[str, list[Subject]] = {}
     for subject in subjects:
         name, _, rest = subject.name.partition("/")
-        if "/" in rest and name not in known_names and name not in ALWAYS_THERE:
+        if "/" in rest and name not in known_names and name not in BUILT_IN_NAMESPACES:
             by_name.setdefault(name, []).append(subject)
     return tuple(
         _of_namespace(name, inside, modes[name], bool(known_names)) for name, inside in by_name.items()

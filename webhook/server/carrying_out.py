@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Taken
+from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, ReserveResult
 from webhook.admission.decision_record import Decision
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease
 from webhook.placement.hold import hold_of
@@ -64,7 +64,7 @@ class LedgerSteps:
             undoing.add_done_callback(self.undoing.discard)
             raise
 
-    async def _give_back(self, taking: Awaitable[Taken]) -> None:
+    async def _give_back(self, taking: Awaitable[ReserveResult]) -> None:
         with suppress(Conflict, LedgerUnavailable):
             taken = await taking
             for reservation in taken.reservations:

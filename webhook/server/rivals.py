@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-BY_LOSS = 4
+PER_CONFLICT = 4
 """Rivals that are assumed for each conflict of a call, in addition to those estimated from the reservations
 in flight.
 """
 
-BY_SEAT = 3
+MAX_PER_THREAD = 3
 """The maximum number of rivals for each other thread, while this replica is *alone*, that is, had no conflict
 within `REMEMBERED_SECONDS`, so that other replicas seem to choose no places. If a call assumes n rivals, it
 chooses one of n + 1 equal places: it conflicts with one other call once in n + 1 times, and makes n / 2 more
@@ -31,7 +31,7 @@ rivals. With more threads fewer for each would do; `MAX_SKIPPED` of `plan_aside`
 
 REMEMBERED_SECONDS = 10.0
 """Seconds after a conflict for which other replicas are assumed to plan as many calls as this replica has
-reservations in flight (without the limit by `BY_SEAT`).
+reservations in flight (without the limit by `MAX_PER_THREAD`).
 """
 
 
@@ -56,5 +56,5 @@ class Rivals:
         decision sees, 0 if this replica is idle; `losses`: the number of conflicts of its call so far.
         """
         is_alone = self.clock() - self._lost_at > REMEMBERED_SECONDS
-        busy = min(in_flight, BY_SEAT * (self.seats - 1)) if is_alone else in_flight
-        return busy + BY_LOSS * losses
+        busy = min(in_flight, MAX_PER_THREAD * (self.seats - 1)) if is_alone else in_flight
+        return busy + PER_CONFLICT * losses

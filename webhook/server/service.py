@@ -47,7 +47,7 @@ again"; `bayplan serve --deadline` keeps the proportion.
 """
 
 
-GONE_LOOKS = (0.1, 0.2, 0.4)
+OCCUPIED_PAUSES = (0.1, 0.2, 0.4)
 """Pauses in seconds before a call is decided again because another workload of the same name holds a place:
 that workload may just have been deleted, and the watch not have reported it yet. If it still exists after the
 last pause, the call is refused.
@@ -86,7 +86,7 @@ class CallTime:
     ended: bool = False
     worked: float = 0.0
 
-    def over(self) -> bool:
+    def should_end(self) -> bool:
         """Reports whether a decision for the call should end now. All long loops of a decision ask this."""
         return self.ended or time.monotonic() > self.until
 
@@ -173,7 +173,7 @@ class Service:
         await surroundings_seen(self.cluster, request)
         started = time.monotonic()
         holder, lost = "", 0
-        pauses = iter(GONE_LOOKS)
+        pauses = iter(OCCUPIED_PAUSES)
         call = CallTime(deadline - (deadline - started) * ANSWER_SHARE if deadline < math.inf else deadline)
         while not holder or time.monotonic() - started < self.try_seconds:
             try:
@@ -300,7 +300,7 @@ class Service:
     def _decide(
         self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int, call: CallTime
     ) -> _Draft:
-        with plan_cache.own_lane(), self.precedence.running(call.over, _flow(request)) as late:
+        with plan_cache.own_lane(), self.precedence.running(call.should_end, _flow(request)) as late:
             return self._decided(request, phase, book, read, lost, call, late)
 
     def _decided(

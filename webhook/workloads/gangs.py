@@ -15,7 +15,7 @@ from planner.model.resources import SHARED_GPU
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
 from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout
-from webhook.workloads.options import NOBODY_CHOSE, Options
+from webhook.workloads.options import DEFAULT_RESERVE, Options
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 """Annotation of pods; "warn": the plan does not check whether the pods fit the kubelet's NUMA zones."""
@@ -118,7 +118,7 @@ def _gang(
         name,
         _at_least(pod_sets, chosen.gang_min),
         constraint,
-        chosen.reserve or NOBODY_CHOSE.mode,
+        chosen.reserve or DEFAULT_RESERVE.mode,
         chosen.on_unavailable,
         tuple(origins),
         fabric=wish,

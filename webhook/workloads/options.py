@@ -51,7 +51,7 @@ class ReserveDefaults:
         return replace(group, reserve=mode, whole_from=self.whole_from)
 
 
-NOBODY_CHOSE = ReserveDefaults()
+DEFAULT_RESERVE = ReserveDefaults()
 """The defaults if no parameter sets them."""
 
 

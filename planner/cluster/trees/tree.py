@@ -126,7 +126,7 @@ class TopologyTree:
         return next(branch for branch in self.branches_to(name) if branch.level == level)
 
     @property
-    def leads(self) -> bool:
+    def places_are_paths(self) -> bool:
         """Whether `places` are valid paths to the nodes. False for a tree with added levels
         (search/rules/label_levels.py).
         """
@@ -151,7 +151,7 @@ class TopologyTree:
         root = pruned(self.root, place) or self.root.with_children(())
         return self._become(cluster, root, self.places.changed(name, None))
 
-    def anew(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
+    def with_renewed_path(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
         """Returns the tree with new branch objects on the path to this node, which keeps its place."""
         return self._become(cluster, renewed(self.root, self.places[name]), self.places)
 

@@ -90,7 +90,7 @@ _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "
 """Suffixes of custom label keys, coarse to fine; used if no known source matches."""
 
 
-def with_labels_beside_pools(objects: Sequence[Topology], nodes: Iterable[Node]) -> list[Topology]:
+def with_inferred_topology(objects: Sequence[Topology], nodes: Iterable[Node]) -> list[Topology]:
     """Returns the topologies in `objects`; without any, the one that the labels of all nodes give.
 
     If each object covers only a node pool (for example a Kueue Topology whose ResourceFlavor has node

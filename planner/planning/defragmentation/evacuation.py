@@ -87,7 +87,7 @@ def with_cordoned(snapshot: Snapshot, nodes: Collection[str]) -> Snapshot:
     return snapshot
 
 
-def left_behind(snapshot: Snapshot, movables: Iterable[Movable]) -> Snapshot:
+def without_movables(snapshot: Snapshot, movables: Iterable[Movable]) -> Snapshot:
     """Returns the cluster without these movables: neither their pods nor their reservations."""
     for movable in movables:
         snapshot = snapshot.without(movable.name)
@@ -103,7 +103,7 @@ def moved(snapshot: Snapshot, moves: Iterable[Relocation]) -> Snapshot:
     are on their new nodes, without a reservation.
     """
     moves = list(moves)
-    after = left_behind(snapshot, (move.movable for move in moves))
+    after = without_movables(snapshot, (move.movable for move in moves))
     for move in moves:
         if snapshot.holding(move.movable.name) is not None:
             after = after.with_reservation(move.reservation)

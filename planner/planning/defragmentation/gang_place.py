@@ -25,7 +25,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.topology import Topology
 from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import Bundle, CheapestFirst, Chosen
-from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, left_behind, moved
+from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, moved, without_movables
 from planner.planning.defragmentation.joint_plan import Plan
 from planner.planning.defragmentation.movable import Cost, Movable, Relocation, cost_of
 from planner.planning.defragmentation.occupants import Occupants
@@ -248,7 +248,7 @@ def _attempt(
     """
     snapshot = occupants.snapshot
     leavers = [occupants.movables[name] for name in names]
-    answer = plan(left_behind(snapshot, leavers), group)
+    answer = plan(without_movables(snapshot, leavers), group)
     if answer.decision != "admitted":
         return None
     nodes = _nodes_of(snapshot, answer)

@@ -67,7 +67,7 @@ def _is_plain(snapshot: Snapshot, movable: Movable) -> bool:
     """
     group, held = movable.group, snapshot.holding(movable.name)
     return not (
-        group.wishes
+        group.has_special_requests
         or group.within
         or group.reserve == "domain"
         or (held is not None and held.mode == "domain")

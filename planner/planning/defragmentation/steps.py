@@ -3,7 +3,7 @@
 The caller first cordons the nodes to free, so that no new pod arrives. Bayplan's controller, in the leading
 replica, then moves the reservations of gangs off the cordoned nodes. Each step is decided from the current
 snapshot, because the state may have changed since the moves were found. Any unexpected change is a
-`Surprise`, which ends the moves.
+`UnexpectedChange`, which ends the moves.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Surprise:
+class UnexpectedChange:
     """An unexpected change, which ends the moves; `message`: the change, as a sentence without full stop."""
 
     message: str
@@ -73,11 +73,12 @@ def move_task(
     movables: Iterable[Movable],
     nodes: Iterable[str],
     planned: Collection[str] | None = None,
-) -> MoveTask | NotYet | Surprise:
+) -> MoveTask | NotYet | UnexpectedChange:
     """Returns the task if the nodes are cordoned and all reservations have left them; until then `NotYet`.
 
-    Returns a `Surprise` if something on the nodes cannot be moved. `planned`: the names of the movables for
-    which moves were found; any other movable on the nodes is a `Surprise` too. None allows all movables.
+    Returns a `UnexpectedChange` if something on the nodes cannot be moved. `planned`: the names of the
+    movables for which moves were found; any other movable on the nodes is a `UnexpectedChange` too. None
+    allows all movables.
     """
     closed = sorted(nodes)
     if any(name in snapshot.nodes and not snapshot.nodes[name].cordoned for name in closed):
@@ -87,9 +88,9 @@ def move_task(
     occupants = Occupants.of(snapshot, _as_if_allowed(movables))
     names, why = occupants.leaving(closed)
     if why:
-        return Surprise(why)
+        return UnexpectedChange(why)
     if planned is not None and names - frozenset(planned):
-        return Surprise(f"{min(names - frozenset(planned))} has come since the moves were found")
+        return UnexpectedChange(f"{min(names - frozenset(planned))} has come since the moves were found")
     pods = frozenset(pod.name for name in names for pod in occupants.movables[name].pods)
     holds = {name: held for name in names if (held := snapshot.holding(name)) is not None}
     return MoveTask(frozenset(closed), pods, names, holds)
@@ -102,24 +103,24 @@ def _holders(snapshot: Snapshot, nodes: Iterable[str]) -> list[str]:
 
 def next_step(
     snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, plan: Plan, done: Iterable[str] = ()
-) -> Step | NotYet | Surprise | None:
+) -> Step | NotYet | UnexpectedChange | None:
     """Returns the step that evicts one of the movables that are still on the nodes: the largest that
     PodDisruptionBudgets allow to evict now. Returns None if all have left.
 
-    Returns `NotYet` if the budgets allow none of the evictions, and a `Surprise` after an unexpected change.
-    `done`: the names of movables that have left.
+    Returns `NotYet` if the budgets allow none of the evictions, and a `UnexpectedChange` after an unexpected
+    change. `done`: the names of movables that have left.
     """
     kept = {movable.name: movable.kept_because for movable in movables if movable.kept_for_now}
     occupants = Occupants.of(snapshot, _as_if_allowed(movables))
     absent = task.names - frozenset(done) - occupants.movables.keys()
     if absent:
-        return Surprise(f"{min(absent)} is gone")
+        return UnexpectedChange(f"{min(absent)} is gone")
     disturbed = _unexpected_change(snapshot, task)
     if disturbed is not None:
         return disturbed
     names, why = occupants.leaving(sorted(task.nodes))
     if why:
-        return Surprise(why)
+        return UnexpectedChange(why)
     if not names:
         return None
     ready = names - kept.keys()
@@ -131,9 +132,9 @@ def next_step(
 
 def arrived(
     snapshot: Snapshot, movables: Iterable[Movable], task: MoveTask, step: Step
-) -> NotYet | Surprise | None:
+) -> NotYet | UnexpectedChange | None:
     """Returns None if the evicted pods of the step have left the nodes and as many are bound again; until
-    then `NotYet`, or a `Surprise` if a pod of the gang is bound outside its reserved place.
+    then `NotYet`, or a `UnexpectedChange` if a pod of the gang is bound outside its reserved place.
     """
     evicted, before = {pod.name for pod in step.evicts if pod.node in task.nodes}, step.movable
     still = [p.name for node in sorted(task.nodes) for p in snapshot.bound.on(node) if p.name in evicted]
@@ -146,21 +147,21 @@ def arrived(
         outside = sorted(gang.nodes - step.place.touched) if gang is not None and step.reserved else []
         if outside:
             place = listed(sorted(step.place.touched), _SHOWN)
-            return Surprise(f"{before.name} has a pod on {outside[0]}; its place is {place}")
+            return UnexpectedChange(f"{before.name} has a pod on {outside[0]}; its place is {place}")
         count, wanted = len(gang.pods) if gang is not None else 0, len(before.pods)
     return None if count >= wanted else NotYet(f"for {before.name}: {count} of {wanted} pods are on nodes")
 
 
-def _unexpected_change(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
+def _unexpected_change(snapshot: Snapshot, task: MoveTask) -> UnexpectedChange | None:
     """Returns an unexpected change of the nodes since they were cordoned; None if there is none."""
     for node in sorted(task.nodes):
         if node not in snapshot.nodes:
-            return Surprise(f"node {node} is gone")
+            return UnexpectedChange(f"node {node} is gone")
         if not snapshot.nodes[node].cordoned:
-            return Surprise(f"node {node} is not cordoned any more")
+            return UnexpectedChange(f"node {node} is not cordoned any more")
         for pod in snapshot.bound.on(node):
             if not pod.daemon and pod.name not in task.pods:
-                return Surprise(f"pod {pod.name} has come to {node}")
+                return UnexpectedChange(f"pod {pod.name} has come to {node}")
     return None
 
 
@@ -171,7 +172,7 @@ def _as_if_allowed(movables: Iterable[Movable]) -> list[Movable]:
 
 def _step(
     snapshot: Snapshot, occupants: Occupants, movable: Movable, task: MoveTask, plan: Plan
-) -> Step | Surprise:
+) -> Step | UnexpectedChange:
     """Returns the step that evicts the movable. Its new place is that of its reservation; a movable without
     a reservation gets a place that is free now.
     """
@@ -182,13 +183,13 @@ def _step(
     if held is None and movable.name not in task.holds:
         moves = evacuate(snapshot, [movable], task.nodes, plan)
         if isinstance(moves, WithoutPlace):
-            return Surprise(f"{movable.name} has no other place now: {moves.answer.message}")
+            return UnexpectedChange(f"{movable.name} has no other place now: {moves.answer.message}")
         return Step(
             movable, movable.pods, moves[0].reservation, reserved=False, pods_of_controller=pods_of_controller
         )
     before = task.holds.get(movable.name)
     if held is None or before is None or _seats(held) != _seats(before):
-        return Surprise(f"the reservation of {movable.name} has changed")
+        return UnexpectedChange(f"the reservation of {movable.name} has changed")
     leaving = tuple(pod for pod in movable.pods if pod.node not in held.touched)
     return Step(movable, leaving, held, reserved=True, pods_of_controller=pods_of_controller)
 

@@ -93,7 +93,7 @@ def _reservation_of(tree: TopologyTree, pod_class: PodClass, index: int, placeme
         domains=(),
         nodes=frozenset(),
         assignments=tuple([Assignment(name, host.node, count) for host, (_, (count,)) in seats]),
-        requests=((name, pod_class.shape.seat),),
+        requests=((name, pod_class.shape.amounts_per_pod),),
         fingerprint="",
         traits=((name, traits),) if traits else (),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.bandwidth.baseline import topology_blind
-from planner.bandwidth.comparison import worth
+from planner.bandwidth.comparison import compare_with_blind
 from planner.bandwidth.links import nvlink_domains
 from planner.bandwidth.model import GB, Links, all_reduce
 from planner.cluster.build import snapshot
@@ -39,7 +39,7 @@ def h100(topology=HALL, links=(), labels=H100):
 
 
 def worth_of(moment, group):
-    return worth(moment, group, plan(moment, group))
+    return compare_with_blind(moment, group, plan(moment, group))
 
 
 def spread(moment, group):
@@ -237,5 +237,5 @@ def test_a_part_of_a_gang_has_no_worth_of_its_own():
     moment = racks(2, 2)
     whole = gang(1, 1, required="rack")
     answer = plan(moment, whole)
-    assert worth(moment, whole, answer) is not None
-    assert worth(moment, replace(whole, pod_sets=whole.pod_sets[1:]), answer) is None
+    assert compare_with_blind(moment, whole, answer) is not None
+    assert compare_with_blind(moment, replace(whole, pod_sets=whole.pod_sets[1:]), answer) is None

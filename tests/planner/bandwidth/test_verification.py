@@ -8,7 +8,7 @@ import pytest
 
 from planner.bandwidth.model import all_reduce
 from planner.bandwidth.nccl_tests import Measurement, NcclRun
-from planner.bandwidth.verification import compare, verify
+from planner.bandwidth.verification import compare_measurement, verify
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
@@ -83,6 +83,8 @@ def test_a_measurement_is_compared_with_the_estimate_for_the_same_size():
     assert layout is not None
     size = 2**30
     expected = all_reduce((8, 8), size, layout.rates.links)
-    comparison = compare(layout, NcclRun(16, (Measurement(size, 0.01, expected.bus_bandwidth / 2, 0),)))
+    comparison = compare_measurement(
+        layout, NcclRun(16, (Measurement(size, 0.01, expected.bus_bandwidth / 2, 0),))
+    )
     assert comparison.model == expected
     assert comparison.share == pytest.approx(0.5)

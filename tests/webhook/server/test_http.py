@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import LedgerUnavailable, Taken
+from planner.ledger.ledger import LedgerUnavailable, ReserveResult
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book
 from tests.webhook.calls import EXAMPLES, Serve, clusters, example, review
@@ -103,7 +103,7 @@ async def test_a_ledger_that_cannot_be_written_refuses_in_words_and_the_server_s
     """No place is promised that could not be kept."""
 
     class Broken(SqliteLedger):
-        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
             raise LedgerUnavailable("bayplan.db: the disk is full; free space on its file system and retry")
 
     ledger = Broken(tmp_path / "broken.db")

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
+from planner.ledger.ledger import Conflict, LedgerUnavailable, ReserveResult
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book
 from tests.webhook.calls import EXAMPLES, PATIENCE, Serve, example, patched, request_of, review
@@ -30,7 +30,7 @@ class Slow(SqliteLedger):
 
     late = 0
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
         """As ever, a little later."""
         await asyncio.sleep(0.05)
         try:
@@ -75,7 +75,7 @@ async def test_a_promise_that_was_not_kept_is_in_nobodys_way(serve: Serve, tmp_p
     class Refusing(Slow):
         refuses = True
 
-        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
             if self.refuses:
                 raise LedgerUnavailable("the disk is full")
             return await super().reserve_all(wishes, now)
@@ -115,7 +115,7 @@ async def test_a_gang_whose_promised_place_the_ledger_refused_is_decided_again(
     reached, refuse = asyncio.Event(), asyncio.Event()
 
     class Refusing(SqliteLedger):
-        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
             if not refuse.is_set():
                 reached.set()
                 await refuse.wait()
@@ -144,7 +144,7 @@ class Late(SqliteLedger):
         super().__init__(path)
         self.reached, self.answered = asyncio.Event(), asyncio.Event()
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
         """What is taken is in the book; the answer is on its way."""
         taken = await super().reserve_all(wishes, now)
         self.reached.set()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import Occupied, Taken
+from planner.ledger.ledger import Occupied, ReserveResult
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book, reservation_id
 from tests.webhook.calls import Serve, ServedWebhook, patched
@@ -114,7 +114,7 @@ class Lagging(SqliteLedger):
 
     lag = 0
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
         if self.lag:
             self.lag -= 1
             raise Occupied("research/Job/again", "rack-1")

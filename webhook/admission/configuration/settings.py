@@ -12,7 +12,7 @@ from planner.planning.defragmentation.limits import NO_MOVES, MoveLimits
 from webhook.placement.fair_order import FAIR_SECONDS, QueueRules
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits
 from webhook.policy.model.packs import AUTO
-from webhook.workloads.options import MODE, NOBODY_CHOSE, ReserveDefaults
+from webhook.workloads.options import DEFAULT_RESERVE, MODE, ReserveDefaults
 
 Mode = Literal["enforce", "warn", "audit", "off"]
 
@@ -46,7 +46,7 @@ class Settings:
     """
 
     mode: Mode = "enforce"
-    reserve: ReserveDefaults = NOBODY_CHOSE
+    reserve: ReserveDefaults = DEFAULT_RESERVE
     growing: tuple[GrowingPool, ...] = ()
     resources_tolerated: bool | None = None
     holds: HoldLimits = NO_LIMITS

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from planner.bandwidth.nccl_tests import read_all_reduce
-from planner.bandwidth.verification import Comparison, Verification, compare, verify
+from planner.bandwidth.verification import Comparison, Verification, compare_measurement, verify
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.nccl_job import IMAGE, nccl_job
 from planner.model.errors import InputError, Where
@@ -125,7 +125,7 @@ def _compared(args: argparse.Namespace, verified: Verification) -> Comparison | 
     if run_read.ranks not in (0, gpus):
         other = f"is of {run_read.ranks} GPUs, and {verified.held.gang} has {gpus}"
         raise InputError(f"{other}; run the job that --job prints", where)
-    return compare(verified.layout, run_read)
+    return compare_measurement(verified.layout, run_read)
 
 
 def _job(args: argparse.Namespace, snapshot: Snapshot, verified: Verification) -> dict[str, object]:

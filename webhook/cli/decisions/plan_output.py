@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from planner.bandwidth.baseline import RULE
-from planner.bandwidth.comparison import GangLayout, Worth, placed, worth
+from planner.bandwidth.comparison import BandwidthComparison, GangLayout, compare_with_blind, placed
 from planner.bandwidth.words import milliseconds, ratio
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer, LevelAttempt
@@ -37,11 +37,11 @@ class PlannedGang:
         """The gang with the number of pods that are placed; elastic gangs may get fewer than they request."""
         return placed(self.group, self.answer)
 
-    def worth(self) -> Worth | None:
+    def comparison(self) -> BandwidthComparison | None:
         """Returns the estimated all-reduce time of the placement and of a topology-blind one; None if
         there is nothing to compare.
         """
-        return worth(self.snapshot, self.placed, self.answer)
+        return compare_with_blind(self.snapshot, self.placed, self.answer)
 
     def account(self) -> Details | None:
         """Returns how the answer was found: how many pods fit at each level, and why nodes are unusable.
@@ -52,10 +52,10 @@ class PlannedGang:
 
     def to_json(self) -> dict[str, object]:
         """Returns the gang's entry in `-o json`: the keys of `Answer.to_json`; `search` (see `account`)
-        unless the request contradicts itself; and `allReduce` (see `worth`) if there is something to
+        unless the request contradicts itself; and `allReduce` (see `comparison`) if there is something to
         compare.
         """
-        value, details = self.worth(), self.account()
+        value, details = self.comparison(), self.account()
         search = {"search": details.to_json()} if details else {}
         return self.answer.to_json() | search | ({"allReduce": value.to_json()} if value else {})
 
@@ -107,7 +107,9 @@ def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
     rule of the topology-blind placement.
     """
     worths = [
-        (planned, value) for planned in planned_gangs if planned.group.size > 1 and (value := planned.worth())
+        (planned, value)
+        for planned in planned_gangs
+        if planned.group.size > 1 and (value := planned.comparison())
     ]
     if not worths:
         return
@@ -129,7 +131,7 @@ def _time(layout: GangLayout) -> str:
     return f"{milliseconds(layout)}, {layout.estimate.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
 
 
-def _baseline_words(group: PodGroup, value: Worth) -> str:
+def _baseline_words(group: PodGroup, value: BandwidthComparison) -> str:
     if value.baseline is None:
         return f"finds room for {value.baseline_pods} of {group.size} pods"
     times = ratio(value.baseline, value.placement)
@@ -153,7 +155,7 @@ def _explain(out: Console, planned: PlannedGang) -> None:
     for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
         out.print(f"  ranks of {pod_set}: {listed(laid)}")
-    if value := planned.worth():
+    if value := planned.comparison():
         baseline = _baseline_words(planned.placed, value)
         out.print(f"  all-reduce of 1 GB: {_time(value.placement)}; topology-blind ({RULE}): {baseline}")
         out.print(f"    by the model: {value.placement.estimate.model}; {value.placement.rates.words}")

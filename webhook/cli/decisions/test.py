@@ -20,7 +20,7 @@ from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.policy.engine.device_selectors import read_cluster
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.model.policy import PolicySet
-from webhook.policy.testing.cases import Case, ExpectedOutcome
+from webhook.policy.testing.cases import Case, CaseOutcome
 from webhook.policy.testing.junit import to_junit
 from webhook.policy.testing.runner import CaseResult, Suite, Summary
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if summary.failed or strict_failure else 0
 
 
-def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
+def run_case(case: Case, policies: PolicySet) -> CaseOutcome:
     """Returns the outcome of a case, by the same decision as in the webhook. Raises `InputError` for a
     malformed cluster.
     """
@@ -86,7 +86,7 @@ def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
     environment = replace(Environment.of_objects(case.cluster or ()), now=case.now)
     decision = decide(case.request, policies, snapshot, "mutate", environment)
     response = decision.response
-    return ExpectedOutcome(
+    return CaseOutcome(
         allowed=response.allowed,
         message=response.message,
         warnings=tuple(response.warnings),

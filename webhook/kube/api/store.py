@@ -18,7 +18,7 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Generic[Read]):
+class ReadObject(Generic[Read]):
     """What was read of one object. `value` is None if the object is left out, for the reason `why` ("" if
     that is not a fault).
 
@@ -68,20 +68,20 @@ class Store(Generic[Read]):
         """
         return self._versions.get(key, "")
 
-    def read(self, item: Json) -> Line[Read]:
+    def read(self, item: Json) -> ReadObject[Read]:
         """Returns what was read of an object; a version that is in the store is not read again."""
         key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))
         if version and self._versions.get(key) == version:
-            return Line(key, version, is_old=True)
+            return ReadObject(key, version, is_old=True)
         where = Where(object=f"{self._kind} {key}")
         try:
-            return Line(key, version, self._read(item, where))
+            return ReadObject(key, version, self._read(item, where))
         except InputError as error:
-            return Line(key, version, why=str(error))
+            return ReadObject(key, version, why=str(error))
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            return Line(key, version, why=f"{where}: {error!r}")
+            return ReadObject(key, version, why=f"{where}: {error!r}")
 
-    def replaced(self, lines: Iterable[Line[Read]], version: int) -> None:
+    def replaced(self, lines: Iterable[ReadObject[Read]], version: int) -> None:
         """Replaces all objects by those of a list."""
         fresh = {line.key: line for line in lines}
         with self._lock:
@@ -99,7 +99,7 @@ class Store(Generic[Read]):
             else:
                 self._take(line)
 
-    def _take(self, line: Line[Read]) -> None:
+    def _take(self, line: ReadObject[Read]) -> None:
         if line.is_old:
             return
         if line.why and self.bad.get(line.key) != line.why:

@@ -11,7 +11,7 @@ from planner.model.reservation import Reservation
 from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang, on_seats
 from webhook.kube.state.kueue_flavors import of_pods, within_flavors
-from webhook.placement.gang_members import GangMember, SeatNames, grown, seated_gang
+from webhook.placement.gang_members import GangMember, SeatNames, seated_gang, with_added_seats
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.workload_plan import GangPlan, plan_workload
 
@@ -51,7 +51,7 @@ def beside_held(
 
     `pods`: the member's unbound pods; its seats are on the nodes of their Kueue flavors.
     """
-    workload, seats = grown(held, group, member)
+    workload, seats = with_added_seats(held, group, member)
     (group,) = workload.gangs
     stated = of_pods(group, on_seats(pods, {member.uid: seats}))
     own = {name: stated[name] for name in seats.values()}

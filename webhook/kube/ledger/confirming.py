@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from planner.ledger.conflicts import Wish, placement
-from planner.ledger.ledger import LedgerUnavailable, Taken
+from planner.ledger.ledger import LedgerUnavailable, ReserveResult
 from planner.model.names import kind_of
 from planner.model.reservation import Book, Reservation
 from webhook.kube.ledger.ledger import KubeLedger
@@ -59,7 +59,7 @@ class ConfirmingLedger:
         """Returns the book, as `KubeLedger.book` does."""
         return await self._ledger.book(now, names)
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> ReserveResult:
         """Reserves as `KubeLedger.reserve_all` does.
 
         Raises `Occupied` if the gang of a wish holds another place or has another request, and the workload

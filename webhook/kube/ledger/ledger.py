@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from planner.ledger.conflicts import NO_HEADROOM, Headroom, Wish
-from planner.ledger.ledger import LedgerUnavailable, Taken
+from planner.ledger.ledger import LedgerUnavailable, ReserveResult
 from planner.model.reservation import Book, Reservation
 from webhook.kube.api.client import Api, ApiError, Unreachable
 from webhook.kube.api.reflector import Reflector
@@ -95,7 +95,9 @@ class KubeLedger:
         taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
         return taken.reservations[0]
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
+    async def reserve_all(
+        self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none
+    ) -> ReserveResult:
         """Reserves what all wishes ask for, or nothing and raises `Conflict`, by the rules of
         `planner.ledger.conflicts`.
 

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, moved
-from planner.ledger.ledger import Conflict, LedgerUnavailable, Occupied, Taken
+from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, with_former_owner
+from planner.ledger.ledger import Conflict, LedgerUnavailable, Occupied, ReserveResult
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Json, Unreachable
 from webhook.kube.ledger import documents
@@ -76,7 +76,7 @@ class _Call:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ProposedPlace:
     """The place for a wish. `entry`: the object that proposes or holds it; None if it is not written yet."""
 
     wish: Wish
@@ -100,7 +100,7 @@ class Proposals:
         self.undoing: set[asyncio.Task[None]] = set()
         """Tasks that withdraw the proposals of calls that ended before they had all of their places."""
 
-    async def take(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
+    async def take(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> ReserveResult:
         """Takes a place for each wish. If one cannot be taken, the call withdraws its proposals and raises
         `Conflict`, `LedgerUnavailable` or, for a place that `keeps` protects, `Occupied`.
         """
@@ -133,7 +133,9 @@ class Proposals:
         """Returns whether the entry's place is held: no earlier reservation that still exists blocks it."""
         assert entry.reservation is not None, "an entry that is claimed has a reservation"
         try:
-            await self._judge_proposal(_Place(Wish(entry.reservation, entry.order), entry, entry.reservation))
+            await self._judge_proposal(
+                _ProposedPlace(Wish(entry.reservation, entry.order), entry, entry.reservation)
+            )
         except Conflict:
             return False
         return True
@@ -172,7 +174,7 @@ class Proposals:
             return False
         return await self._view.delete(entry)
 
-    async def _attempt(self, call: _Call) -> Taken:
+    async def _attempt(self, call: _Call) -> ReserveResult:
         """Tries once to take all places. It withdraws what it has proposed after `Conflict`, `Occupied` and
         `ChangedMeanwhile`, but not after other errors.
         """
@@ -196,7 +198,7 @@ class Proposals:
             self._settle(call)
             raise
         self._settle(call)
-        return Taken(tuple(held), frozenset(new))
+        return ReserveResult(tuple(held), frozenset(new))
 
     def _settle(self, call: _Call) -> None:
         """Ends the call, so that the calls that wait for it continue."""
@@ -204,7 +206,7 @@ class Proposals:
         call.settled.set()
         call.settled = asyncio.Event()  # for the call's next attempt
 
-    def _is_new(self, call: _Call, place: _Place) -> bool:
+    def _is_new(self, call: _Call, place: _ProposedPlace) -> bool:
         """Returns whether the call adds the reservation to the book. This includes a reservation that an
         earlier attempt of the call wrote, and whose answer was lost.
         """
@@ -212,7 +214,7 @@ class Proposals:
             return self._view.readable_entry(place.reservation.id) is None
         return call.written.get(place.reservation.id) == place.reservation
 
-    async def _judged(self, call: _Call) -> list[_Place]:
+    async def _judged(self, call: _Call) -> list[_ProposedPlace]:
         """Returns the places that the call can have as far as this replica knows; raises `Conflict`.
 
         Reservations that block the call, or that its gangs hold already, are read again, because the watch
@@ -242,11 +244,11 @@ class Proposals:
         gangs = {holder, *(wish.reservation.gang for wish in call.wishes)}
         return next((other for other in self._open if any(r.gang in gangs for r in other.wanted)), None)
 
-    def _judged_here(self, call: _Call) -> tuple[list[_Place], str]:
+    def _judged_here(self, call: _Call) -> tuple[list[_ProposedPlace], str]:
         """Returns the places of a call up to the first that is blocked, and the gang that blocks it ("" for
         none). Each is judged as if the places before it were reserved already.
         """
-        places: list[_Place] = []
+        places: list[_ProposedPlace] = []
         taken = {
             wanted.id: RecordedReservation(wanted, _NEWEST)
             for other in self._open
@@ -262,10 +264,10 @@ class Proposals:
                 return places, verdict.holder
             if isinstance(verdict, RecordedReservation):
                 entry = self._view.readable_entry(verdict.reservation.id)
-                places.append(_Place(wish, entry, verdict.reservation))
+                places.append(_ProposedPlace(wish, entry, verdict.reservation))
             else:
                 taken[verdict.id] = RecordedReservation(verdict, _NEWEST)
-                places.append(_Place(wish, None, verdict))
+                places.append(_ProposedPlace(wish, None, verdict))
         return places, ""
 
     async def _look_up(self, gang: str) -> None:
@@ -282,7 +284,7 @@ class Proposals:
         if self._view.readable_entry(documents.next_name(name)) is not None:
             await self._view.look(documents.next_name(name))
 
-    async def _written(self, call: _Call, places: Sequence[_Place]) -> list[_Place]:
+    async def _written(self, call: _Call, places: Sequence[_ProposedPlace]) -> list[_ProposedPlace]:
         """Writes the proposals, and returns the places with their objects. Raises the first error, after all
         writes have ended.
         """
@@ -293,12 +295,12 @@ class Proposals:
             if isinstance(result, BaseException):
                 raise result
         return [
-            _Place(place.wish, entry, place.reservation)
+            _ProposedPlace(place.wish, entry, place.reservation)
             for place, entry in zip(places, results, strict=True)
             if not isinstance(entry, BaseException)
         ]
 
-    async def _propose(self, call: _Call, place: _Place) -> Entry:
+    async def _propose(self, call: _Call, place: _ProposedPlace) -> Entry:
         """Writes the proposal of a place, if the gang does not hold the place yet, and returns its object. A
         gang that holds another place proposes this one in a second object (`documents.as_next`).
         """
@@ -322,7 +324,7 @@ class Proposals:
             raise ChangedMeanwhile from None
         return view.objects.stored(document)
 
-    async def _judge_proposal(self, place: _Place, own: frozenset[str] = frozenset()) -> None:
+    async def _judge_proposal(self, place: _ProposedPlace, own: frozenset[str] = frozenset()) -> None:
         """Raises `Conflict` if a reservation that was written earlier, and is not in `own`, is in the way."""
         entry, wish = place.entry, place.wish
         assert entry is not None, "what is judged was written"
@@ -341,7 +343,7 @@ class Proposals:
             await self._look_up(holder)
             looked_at.add(holder)
 
-    async def _settled(self, call: _Call, place: _Place) -> Reservation:
+    async def _settled(self, call: _Call, place: _ProposedPlace) -> Reservation:
         """Returns the reservation as it is in the book. If it was proposed in a second object, the gang's own
         object gets the place, and the second one is deleted.
 
@@ -355,7 +357,7 @@ class Proposals:
             if former is None or former.reservation is None:
                 raise ChangedMeanwhile  # released meanwhile
             _check_kept(call, former.reservation, place.wish.reservation)
-            wanted = moved(former.reservation, place.wish.reservation)
+            wanted = with_former_owner(former.reservation, place.wish.reservation)
             with suppress(
                 ChangedMeanwhile
             ):  # `former` has changed, for example was claimed: it is read again, and that is kept

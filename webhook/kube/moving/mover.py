@@ -22,7 +22,7 @@ from planner.planning.defragmentation.steps import (
     MoveTask,
     NotYet,
     Step,
-    Surprise,
+    UnexpectedChange,
     arrived,
     move_task,
     next_step,
@@ -141,13 +141,15 @@ class Mover:
 
     def _errand(
         self, seen: ClusterObjects, nodes: Sequence[str], planned: Collection[str] | None
-    ) -> MoveTask | NotYet | Surprise:
+    ) -> MoveTask | NotYet | UnexpectedChange:
         """Returns the task once the reservations have left the nodes, and `NotYet` before. The leader's
-        controller moves them, as after any lost node: if no replica leads, returns a `Surprise`.
+        controller moves them, as after any lost node: if no replica leads, returns a `UnexpectedChange`.
         """
         task = move_task(seen.snapshot, self._movables(seen), nodes, planned)
         if isinstance(task, NotYet) and seen.snapshot.reservations and not seen.leader:
-            return Surprise("no replica of Bayplan leads, and the reservations have to be moved by one")
+            return UnexpectedChange(
+                "no replica of Bayplan leads, and the reservations have to be moved by one"
+            )
         return task
 
     async def _do(self, step: Step, task: MoveTask, number: str) -> None:
@@ -164,16 +166,20 @@ class Mover:
         )
 
     async def _until(
-        self, outcome_of: Callable[[ClusterObjects], _T | NotYet | Surprise], *, between_steps: bool = True
+        self,
+        outcome_of: Callable[[ClusterObjects], _T | NotYet | UnexpectedChange],
+        *,
+        between_steps: bool = True,
     ) -> _T:
         """Returns the outcome once it is not `NotYet`.
 
-        Raises `Stopped` for a `Surprise`, after `seconds`, and if `stopping` says so between two steps.
+        Raises `Stopped` for a `UnexpectedChange`, after `seconds`, and if `stopping` says so between two
+        steps.
         """
         end, last_message = self.clock() + self.seconds, ""
         while True:
             outcome = outcome_of(await self.look())
-            if isinstance(outcome, Surprise):
+            if isinstance(outcome, UnexpectedChange):
                 raise Stopped(outcome.message)
             if not isinstance(outcome, NotYet):
                 return outcome

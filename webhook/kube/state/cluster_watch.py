@@ -116,8 +116,8 @@ class ClusterWatch(Watches):
         """`namespace`: that of the installation, whose ConfigMaps are read too."""
         spaces = (*CONFIG_SPACES, namespace)
         self._lock = threading.Lock()  # decisions run in threads
-        self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
-        self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
+        self._nodes: Store[Node] = Store(node_from, "Node", self._node_changed, self._lock)
+        self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_changed, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
         self._gangs = [Store(partial(_typed, gang), gang.kind, self._regrouped, self._lock) for gang in GANGS]
         self._groups: PodGroups | None = {}
@@ -222,8 +222,8 @@ class ClusterWatch(Watches):
             self._static_problem = str(error)
         return self._static
 
-    def _node_moved(self, key: str) -> None:
-        self._picture.node_moved(key)
+    def _node_changed(self, key: str) -> None:
+        self._picture.node_changed(key)
         self.news.set()
 
     async def find(self, api: Api, extra: Extra) -> str:
@@ -236,10 +236,10 @@ class ClusterWatch(Watches):
                 self._redescribed(path)
         return path
 
-    def _pod_moved(self, key: str) -> None:
-        self._picture.pod_moved(key)
+    def _pod_changed(self, key: str) -> None:
+        self._picture.pod_changed(key)
         pod = self._pods.items.get(key)
-        if self._schedulers.pod_moved(key, pod.shows if pod is not None else ()):
+        if self._schedulers.pod_changed(key, pod.shows if pod is not None else ()):
             self._picture.redescribe()
         self.news.set()
 

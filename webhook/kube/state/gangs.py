@@ -13,7 +13,7 @@ from planner.model.podgroup import PodGroup
 from webhook.kube.state.gang_size import gang_size_left
 from webhook.placement.gang_members import GangMember
 from webhook.placement.gang_seat import stamped_seats
-from webhook.placement.pod_gang import is_of_gang, replica_of
+from webhook.placement.pod_gang import gang_name_of, is_of_gang
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.stated_amounts import as_noted
 from webhook.workloads import KINDS, Workload, read, wants_plan
@@ -114,7 +114,7 @@ class Unbound:
     alone, because objects of its owner's kind are gangs.
 
     `replica`: the name of its gang if that is one replica of an object, or a whole Deployment or StatefulSet
-    (`replica_of` in `pod_gang.py`); "" for other pods.
+    (`gang_name_of` in `pod_gang.py`); "" for other pods.
     `verdict`: the name of its scheduler and why the scheduler does not bind it, "" if the scheduler has not
     tried. `pod_group`: the name of its PodGroup in KAI, "" for none.
     """
@@ -196,7 +196,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
     workload = read(document, namespace=metadata.get("namespace", ""), where=where, podgroups=groups)
     annotations = metadata.get("annotations") or {}
     note = placement_annotation(annotations)
-    replica = replica_of(item, metadata.get("namespace", ""))
+    replica = gang_name_of(item, metadata.get("namespace", ""))
     # If objects of its owner's kind are gangs, a pod never starts alone, not even after its Job is deleted.
     # A Deployment or StatefulSet that GANG_OF names may be no gang any more, which `gangs_of` finds out.
     of_replica = replica not in ("", annotations.get(GANG_OF))

@@ -16,7 +16,7 @@ from webhook.kube.state.kueue_flavors import of_pods, within_flavors
 from webhook.placement.gang_members import GangMember, SeatNames, combined_workload, seats_of
 from webhook.placement.queue import foreign_gates
 from webhook.placement.stamp import PlacementAnnotation
-from webhook.placement.workload_plan import members_known
+from webhook.placement.workload_plan import without_unknown_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _of_several(brought: Sequence[Work], fellows: Sequence[Unbound]) -> Gang | N
     everything: list[Work | Unbound] = [*brought, *fellows]
     workload = combined_workload(members)
     (group,) = workload.gangs
-    smaller = members_known(workload, group)
+    smaller = without_unknown_members(workload, group)
     refs = tuple(work.ref for work in sorted(alive, key=lambda work: work.ref.key) if work.gangs)
     return Gang(
         group,

@@ -17,7 +17,7 @@ from planner.cluster.hardware_update import with_hardware
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import aliased
-from planner.manifests.topologies.label_presets import with_labels_beside_pools
+from planner.manifests.topologies.label_presets import with_inferred_topology
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.topology import Topology
@@ -57,11 +57,11 @@ class LiveSnapshot:
         """`_moved`, `_changed_keys`: the keys of nodes and of pods that changed since the last snapshot."""
         self._redescribed = False
 
-    def node_moved(self, key: str) -> None:
+    def node_changed(self, key: str) -> None:
         """Records that a node was added, removed or changed."""
         self._moved[key] = None
 
-    def pod_moved(self, key: str) -> None:
+    def pod_changed(self, key: str) -> None:
         """Records that a bound pod was added, removed or changed."""
         self._changed_keys[key] = None
 
@@ -134,5 +134,5 @@ class LiveSnapshot:
 
     def _topologies(self) -> list[Topology]:
         with_names = [topology for topology in self._fabric.topologies if topology.name]
-        topologies = with_labels_beside_pools(with_names, self._nodes.values())
+        topologies = with_inferred_topology(with_names, self._nodes.values())
         return [t if t.name else aliased(t, self._fabric.settings) for t in topologies]

@@ -32,7 +32,7 @@ class SchedulerWatch:
             del self._served[name]
         return True
 
-    def pod_moved(self, key: str, shows: tuple[str, ...]) -> bool:
+    def pod_changed(self, key: str, shows: tuple[str, ...]) -> bool:
         """Records the systems that a pod indicates, () for a deleted pod; returns whether that changes the
         known systems.
         """

@@ -24,7 +24,7 @@ from planner.model.schedulers import KAI, RUNAI
 from planner.planning.defragmentation.movable import Movable
 from webhook.placement.moving.disruption_budgets import Budget, protected, refused
 from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
-from webhook.placement.pod_gang import held_for, replica_of
+from webhook.placement.pod_gang import gang_name_of, held_for
 from webhook.placement.schedulers.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.placement.stamp import placement_annotation
 from webhook.workloads import read
@@ -61,7 +61,7 @@ def movables(
     `all_restartable`: pods may be moved unless they opt out. `left_alone`: additional reasons not to move
     something, as the end of a sentence, by the name of a gang, the UID of a pod's controller, or a namespace.
     """
-    scene = _Scene.of(objects, snapshot)
+    scene = _MovableObjects.of(objects, snapshot)
     by_gang: dict[str, list[_PodOfGang]] = defaultdict(list)
     for pod in scene.pods:
         read_pod = scene.pod_of_gang(pod, all_restartable=all_restartable)
@@ -90,7 +90,7 @@ class _PodOfGang:
 
 
 @dataclass
-class _Scene:
+class _MovableObjects:
     """The objects of a cluster, indexed for lookups.
 
     `bound`: bound pods by NAMESPACE/NAME. `pods`: their objects. `owners`: workloads and other controllers,
@@ -105,9 +105,9 @@ class _Scene:
     budgets: list[Budget] = field(default_factory=list)
 
     @staticmethod
-    def of(objects: Iterable[Json], snapshot: Snapshot) -> _Scene:
+    def of(objects: Iterable[Json], snapshot: Snapshot) -> _MovableObjects:
         """Returns the index of these objects."""
-        scene = _Scene(snapshot, {pod.name: pod for pod in snapshot.pods if not pod.daemon})
+        scene = _MovableObjects(snapshot, {pod.name: pod for pod in snapshot.pods if not pod.daemon})
         for obj in objects:
             if obj.get("kind") == "Pod":
                 if _name(obj) in scene.bound and not obj["metadata"].get("deletionTimestamp"):
@@ -170,7 +170,7 @@ class _Scene:
         if held:
             name = held[0].gang if len(held) == 1 else ", ".join(sorted(r.gang for r in held))
             return name, self.groups.get(name)
-        for name in (replica_of(pod, namespace), *(_key(obj) for obj in reversed(above))):
+        for name in (gang_name_of(pod, namespace), *(_key(obj) for obj in reversed(above))):
             if name in self.groups:
                 return name, self.groups[name]
         return self._own(pod, namespace)
@@ -200,7 +200,9 @@ class _Scene:
             yield obj
 
 
-def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapping[str, str]) -> Movable:
+def _movable(
+    pods: list[_PodOfGang], scene: _MovableObjects, now: float, left_alone: Mapping[str, str]
+) -> Movable:
     """Returns the movable of all pods of a gang. If one pod may not be moved, the gang may not."""
     first = pods[0]
     group = first.group or PodGroup(first.gang, ())

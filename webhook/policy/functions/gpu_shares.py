@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.model.pod import PodShape
-from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, NodeGroup, asked_gpus, could_take
+from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, NodeGroup, could_take, requested_gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> GpuPo
     the pod requests, so that the computed share is not the reason why the pod does not fit. None if the pod
     requests no GPU, or no suitable node is known.
     """
-    asked = asked_gpus(shape.requests)
+    asked = requested_gpus(shape.requests)
     if not asked and not claimed:
         return None
     able = could_take(kinds, shape, claimed)

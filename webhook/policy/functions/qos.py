@@ -279,7 +279,7 @@ def _chosen(task: _Task) -> tuple[_Task, _Amounts]:
 
 
 def _fits(task: _Task, requests: Mapping[str, int]) -> bool:
-    return any(kind.holds(requests) for kind in task.able)
+    return any(kind.has_amounts(requests) for kind in task.able)
 
 
 def _pod_amounts(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | None:

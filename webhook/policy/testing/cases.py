@@ -91,7 +91,7 @@ class CaseFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedOutcome:
+class CaseOutcome:
     """The actual outcome of a case, which is compared with the case's expectation."""
 
     allowed: bool
@@ -229,7 +229,7 @@ def _expectation(fields: Fields | None) -> Expectation:
     return expectation
 
 
-def differences(expect: Expectation, outcome: ExpectedOutcome) -> list[str]:
+def differences(expect: Expectation, outcome: CaseOutcome) -> list[str]:
     """Returns a text for each difference between expectation and outcome; for objects and patches, a unified
     diff. [] if there is none.
     """

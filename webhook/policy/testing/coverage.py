@@ -21,7 +21,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Watched(Expression):
+class RecordedExpression(Expression):
     """An expression that calls `tell` when it is evaluated."""
 
     tell: Callable[[Key], None]
@@ -59,9 +59,9 @@ def watch(policies: PolicySet, tell: Callable[[Key], None]) -> PolicySet:
     )
 
 
-def _watched(expression: Expression, tell: Callable[[Key], None]) -> Watched:
+def _watched(expression: Expression, tell: Callable[[Key], None]) -> RecordedExpression:
     policy, label, program = expression.policy, expression.label, expression.program
-    return Watched(policy, label, program, expression.ours, expression.reads, tell)
+    return RecordedExpression(policy, label, program, expression.ours, expression.reads, tell)
 
 
 def _rows(rows: tuple[NamedExpression, ...], tell: Callable[[Key], None]) -> tuple[NamedExpression, ...]:

@@ -14,10 +14,10 @@ from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.files import find, load_paths, read
 from webhook.policy.loading.load import TEST_FILES, Functions
 from webhook.policy.model.policy import Policy, PolicySet
-from webhook.policy.testing.cases import Case, CaseFile, ExpectedOutcome, differences, read_cases
+from webhook.policy.testing.cases import Case, CaseFile, CaseOutcome, differences, read_cases
 from webhook.policy.testing.coverage import Key, expressions_of, watch
 
-Runner = Callable[[Case, PolicySet], ExpectedOutcome]
+Runner = Callable[[Case, PolicySet], CaseOutcome]
 """Runs one case exactly as the webhook would."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.census.domains import gpus_of
-from planner.planning.defragmentation.evacuation import left_behind
+from planner.planning.defragmentation.evacuation import without_movables
 from planner.planning.defragmentation.gang_place import gang_place
 from planner.planning.defragmentation.movable import Cost, Movable, cost_of
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
@@ -145,7 +145,7 @@ def cheapest_by_hand(movables: list[Movable], snapshot, group) -> Cost | None:
     costs = []
     for size in range(len(may_go) + 1):
         for leaving in combinations(may_go, size):
-            answer = plan(left_behind(snapshot, leaving), group)
+            answer = plan(without_movables(snapshot, leaving), group)
             if answer.decision == "admitted":
                 used = {part.node for part in answer.assignments}
                 outside = Counter({node: left for node, left in free.items() if node not in used})

@@ -9,13 +9,13 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
-from planner.planning.defragmentation.evacuation import left_behind, with_cordoned
+from planner.planning.defragmentation.evacuation import with_cordoned, without_movables
 from planner.planning.defragmentation.movable import Movable
 from planner.planning.defragmentation.steps import (
     MoveTask,
     NotYet,
     Step,
-    Surprise,
+    UnexpectedChange,
     arrived,
     move_task,
     next_step,
@@ -54,7 +54,7 @@ def step_of(snapshot: Snapshot, *movables: Movable) -> Step:
 
 def holding(snapshot: Snapshot, movable: Movable, *open_nodes: str) -> Snapshot:
     """The movable with the reservation that the planner makes if only these nodes are schedulable."""
-    around = left_behind(with_cordoned(snapshot, set(snapshot.nodes) - set(open_nodes)), [movable])
+    around = without_movables(with_cordoned(snapshot, set(snapshot.nodes) - set(open_nodes)), [movable])
     held = reservation_for(around, movable.group, plan(around, movable.group))
     assert held is not None, "it has a place"
     return snapshot.with_reservation(held)
@@ -111,7 +111,7 @@ def test_pods_that_stand_on_their_new_place_already_stay():
 def test_who_has_come_since_the_moves_were_found_is_a_surprise():
     """It was not among those who were to be moved."""
     x, y = lone("x", "a"), lone("y", "b")
-    assert isinstance(move_task(cordoned(x, y), [x, y], R1, planned=["team/Pod/x"]), Surprise)
+    assert isinstance(move_task(cordoned(x, y), [x, y], R1, planned=["team/Pod/x"]), UnexpectedChange)
     assert isinstance(move_task(cordoned(x, y), [x, y], R1, planned=["team/Pod/x", "team/Pod/y"]), MoveTask)
 
 
@@ -129,7 +129,7 @@ def test_a_budget_that_allows_nothing_now_is_waited_for_and_others_go_first():
     assert isinstance(waits, NotYet)
     assert "PodDisruptionBudget x" in waits.message
     never = replace(kept, kept_because="has not agreed", kept_for_now=False)
-    assert next_step(snapshot, [never, other], task, plan, [other.name]) == Surprise(
+    assert next_step(snapshot, [never, other], task, plan, [other.name]) == UnexpectedChange(
         "team/Pod/x has not agreed"
     )
 
@@ -168,7 +168,7 @@ def test_what_others_do_meanwhile_is_a_surprise(change, message: str):
     snapshot = cordoned(single)
     task = task_of(snapshot, [single])
     step = next_step(change(snapshot), [single], task, plan)
-    assert isinstance(step, Surprise)
+    assert isinstance(step, UnexpectedChange)
     assert step.message.startswith(message)
 
 
@@ -178,7 +178,7 @@ def test_a_gang_that_is_gone_before_its_turn_is_a_surprise():
     snapshot = cordoned(x, y)
     task = task_of(snapshot, [x, y])
     left = snapshot.without_pod(y.pods[0])
-    assert next_step(left, [x], task, plan) == Surprise("team/Pod/y is gone")
+    assert next_step(left, [x], task, plan) == UnexpectedChange("team/Pod/y is gone")
     assert isinstance(next_step(left, [x], task, plan, ["team/Pod/y"]), Step)
 
 
@@ -188,7 +188,7 @@ def test_a_reservation_that_is_another_than_at_first_is_a_surprise():
     snapshot = holding(cordoned(pair), pair, "e", "f")
     task = task_of(snapshot, [pair])
     for other in (holding(snapshot, pair, "c", "d"), snapshot.without(pair.name)):
-        assert next_step(other, [pair], task, plan) == Surprise(
+        assert next_step(other, [pair], task, plan) == UnexpectedChange(
             "the reservation of team/Job/pair has changed"
         )
 
@@ -219,7 +219,7 @@ def test_a_pod_beside_its_reserved_place_is_a_surprise():
     task, step = task_of(snapshot, [pair]), step_of(snapshot, pair)
     moved, gang = moved_to(snapshot, pair, "e", "d")
     message = "team/Job/pair has a pod on d; its place is e, f"
-    assert arrived(moved, [gang], task, step) == Surprise(message)
+    assert arrived(moved, [gang], task, step) == UnexpectedChange(message)
 
 
 def test_a_pod_by_itself_comes_back_under_another_name():

@@ -16,7 +16,7 @@ from webhook.placement.pod_affinity import (
     without_former_placement,
     without_placement_affinity,
 )
-from webhook.placement.pod_gang import held_for, replay_for_pod, replica_of
+from webhook.placement.pod_gang import gang_name_of, held_for, replay_for_pod
 from webhook.placement.stamp import annotate
 from webhook.placement.workload_plan import plan_workload
 from webhook.workloads import read
@@ -225,9 +225,9 @@ def test_a_leader_that_its_own_webhook_has_not_labelled_yet_is_known_by_its_name
     labels = {"leaderworkerset.sigs.k8s.io/name": "serve"}
     owners = {"ownerReferences": made_by("apps/v1", "StatefulSet")}
     pod = {"metadata": {"name": "serve-1", "labels": labels, **owners}}
-    assert replica_of(pod, "ns") == "ns/LeaderWorkerSet/serve/1"
-    assert replica_of({"metadata": {"name": "other-1", "labels": labels, **owners}}, "ns") == ""
-    assert replica_of({"metadata": {"name": "serve-1", **owners}}, "ns") == ""
+    assert gang_name_of(pod, "ns") == "ns/LeaderWorkerSet/serve/1"
+    assert gang_name_of({"metadata": {"name": "other-1", "labels": labels, **owners}}, "ns") == ""
+    assert gang_name_of({"metadata": {"name": "serve-1", **owners}}, "ns") == ""
 
 
 def test_a_pod_whose_gang_has_not_moved_keeps_its_terms():
@@ -268,9 +268,9 @@ def test_a_deployment_that_is_one_gang_tells_its_pods_so():
     template = stamped["spec"]["template"]
     assert template["metadata"]["annotations"][GANG_OF] == "ns/Deployment/web"
     pod = {"metadata": {**template["metadata"], "ownerReferences": made_by("apps/v1", "ReplicaSet")}}
-    assert replica_of(pod, "ns") == "ns/Deployment/web"
-    assert replica_of(pod, "other") == ""
-    assert replica_of(template, "ns") == "", "a pod without a controller"
+    assert gang_name_of(pod, "ns") == "ns/Deployment/web"
+    assert gang_name_of(pod, "other") == ""
+    assert gang_name_of(template, "ns") == "", "a pod without a controller"
     assert held_for(racks(1, 2), pod, "ns") == ((), True), "planned, and waiting"
     alone = {**body, "metadata": {"name": "web", "namespace": "ns"}}
     plain = annotate(alone, read(alone), plan_workload(racks(1, 2), read(alone)), "p@1")

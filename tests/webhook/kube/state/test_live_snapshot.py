@@ -82,32 +82,32 @@ class World:
         name, where = f"a/p{self.count}", self.chance.choice(list(self.nodes))
         requests = amounts(gpu=self.chance.randrange(5), cpu=1)
         self.pods[name] = BoundPod(name, where, requests, reservation=self.chance.choice(("", held)))
-        self.picture.pod_moved(name)
+        self.picture.pod_changed(name)
 
     def _pod_goes(self) -> None:
         if self.pods:
             name = self.chance.choice(list(self.pods))
             del self.pods[name]
-            self.picture.pod_moved(name)
+            self.picture.pod_changed(name)
 
     def _node(self) -> None:
         name = f"n{self.chance.randrange(30)}"
         present = self.nodes.get(name) or host(int(name[1:]), self.chance.randrange(6))
         taints = self.chance.choice(((), (Taint("x", "", "NoSchedule"),)))
         self.nodes[name] = replace(present, cordoned=self.chance.random() < 0.3, taints=taints)
-        self.picture.node_moved(name)
+        self.picture.node_changed(name)
 
     def _node_goes(self) -> None:
         if self.chance.random() < 0.5:
             name = self.chance.choice(list(self.nodes))
             del self.nodes[name]
-            self.picture.node_moved(name)
+            self.picture.node_changed(name)
 
     def _relabel(self) -> None:
         name = self.chance.choice(list(self.nodes))
         rack = self.chance.randrange(6)
         self.nodes[name] = replace(self.nodes[name], labels=host(int(name[1:]), rack).labels)
-        self.picture.node_moved(name)
+        self.picture.node_changed(name)
 
     def _word(self) -> None:
         kind = self.chance.randrange(3)
@@ -156,7 +156,7 @@ def test_a_pod_that_comes_leaves_all_else_as_it_was_worked_out() -> None:
     world = World(random.Random(1))
     before = world.picture.snapshot()
     world.pods["a/p"] = BoundPod("a/p", "n1", amounts(gpu=8))
-    world.picture.pod_moved("a/p")
+    world.picture.pod_changed("a/p")
     after = world.picture.snapshot()
     assert after is not before
     assert after.base is before.base
@@ -168,7 +168,7 @@ def test_a_node_that_is_cordoned_leaves_the_trees_as_they_are() -> None:
     world = World(random.Random(1))
     before = world.picture.snapshot()
     world.nodes["n1"] = replace(world.nodes["n1"], cordoned=True)
-    world.picture.node_moved("n1")
+    world.picture.node_changed("n1")
     trees = world.picture.snapshot().base.trees
     assert all(trees[name].root is tree.root for name, tree in before.base.trees.items())
 

@@ -124,8 +124,8 @@ def test_a_pod_that_some_node_could_take_still_has_one(pod: Json, cpu: int, memo
     cluster = around(node(cpu, memory, gpus))
     (kind,) = cluster["nodeKinds"]
     after = mended(pod, cluster)
-    if kind.holds(effective(pod)):
-        assert kind.holds(effective(after))
+    if kind.has_amounts(effective(pod)):
+        assert kind.has_amounts(effective(after))
         assert unraised(pod, cluster) == unraised(after, cluster)
     else:
         assert unraised(pod, cluster) == []

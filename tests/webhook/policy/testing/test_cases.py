@@ -12,7 +12,7 @@ import yaml
 from tests.webhook.policy.helpers import OURS, binding, check, mutating, patch, pod, validating
 from webhook.cli.main import main
 from webhook.policy import PolicyError
-from webhook.policy.testing.cases import Expectation, ExpectedOutcome, differences
+from webhook.policy.testing.cases import CaseOutcome, Expectation, differences
 from webhook.policy.testing.runner import Suite
 
 SET = mutating(
@@ -88,7 +88,7 @@ def test_a_case_that_does_not_hold_shows_what_differed(
 
 def test_a_denial_that_nobody_expected_fails_a_case() -> None:
     """Also where the case speaks only of the object."""
-    outcome = ExpectedOutcome(False, "because", (), {}, ())
+    outcome = CaseOutcome(False, "because", (), {}, ())
     assert differences(Expectation(object={}), outcome) == ["denied, which was not expected: because"]
 
 

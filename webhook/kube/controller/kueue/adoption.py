@@ -76,7 +76,7 @@ def adopted(snapshot: Snapshot, place: KueuePlace, name: str, nodes: NodesByLabe
     """Returns what the gang `name` should hold of a place that Kueue has assigned."""
     held = snapshot.holding(name)
     former = held if held is not None and held.gang != place.gang else None
-    scene = _Scene.of(snapshot, place, name)
+    scene = _AssignedWorkload.of(snapshot, place, name)
     wanted, lacking = scene.seats(nodes)
     if held is not None and held.mode == "nodes" and _of(held) == _by_pod_set(wanted, place, former)[0]:
         return Adopted(held, lacking)  # unchanged seats stay, whatever has happened to their nodes
@@ -108,7 +108,7 @@ def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[Bound
 
 
 @dataclass(frozen=True)
-class _Scene:
+class _AssignedWorkload:
     """A Workload's assignment and its cluster.
 
     `name`: the gang that should hold the place. `own`: the bound pods of the Workload. `bound_counts`: their
@@ -123,7 +123,7 @@ class _Scene:
     kept: Counter[str]
 
     @staticmethod
-    def of(snapshot: Snapshot, place: KueuePlace, name: str) -> _Scene:
+    def of(snapshot: Snapshot, place: KueuePlace, name: str) -> _AssignedWorkload:
         own, bound_counts, kept = tuple(pods_of(snapshot, place, name)), Seats(), Counter[str]()
         left = Counter({part.name: sum(d.count for d in part.domains) for part in place.pod_sets})
         for pod in own:
@@ -135,7 +135,7 @@ class _Scene:
         if (held := snapshot.holding(name)) is not None:
             for seat in held.assignments:
                 kept[seat.node] += seat.count
-        return _Scene(place, snapshot, name, own, bound_counts, kept)
+        return _AssignedWorkload(place, snapshot, name, own, bound_counts, kept)
 
     @cached_property
     def remaining(self) -> Snapshot:
