@@ -57,14 +57,14 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
 def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
     """Returns the names of the nodes on which these claims change the devices or what pods take of them."""
     old = snapshot.base.claims
-    if bool(old.slices) != bool(claims.slices):
-        return set(snapshot.nodes)  # without ResourceSlices, node labels define the devices
+    # Without ResourceSlices, node labels define the devices. Classes change what any node offers and what its
+    # pods and gangs take (`extendedResourceName`); they rarely change.
+    if bool(old.slices) != bool(claims.slices) or old.classes != claims.classes:
+        return set(snapshot.nodes)
     before, after = old.slices.by_node, claims.slices.by_node
     changed_nodes = {
         name for name in {*before, *after} if before.get(name) != after.get(name) and name in snapshot.nodes
     }
-    if old.classes != claims.classes:
-        changed_nodes |= {pod.node for pod in snapshot.bound if pod.claims}
     if changed := _changed(old.claims, claims.claims):
         changed_nodes |= _homes(snapshot, [old.claims.get(name) for name in changed])
         changed_nodes |= _homes(snapshot, [claims.claims.get(name) for name in changed])

@@ -364,8 +364,12 @@ class Snapshot:
 
         This is the only place that copies the computed values of a snapshot. `holds` must match
         `reservations`. All nodes of `base` that are not in `changed_nodes` must be the same and have the same
-        places in its trees.
+        places in its trees. With ResourceSlices, devices of a new kind on one node may affect every node: the
+        minimum that a pod's claim takes is a minimum over all kinds.
         """
+        former = self.base.index.devices
+        if base is not None and former and base.claims.slices and not base.devices.has_kinds_of(former):
+            changed_nodes = set(base.nodes)
         snapshot = Snapshot(
             self.base if base is None else base,
             self.bound if bound is None else bound,

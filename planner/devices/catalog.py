@@ -69,6 +69,17 @@ class Devices:
         """Returns the same devices with other claims; nodes and ResourceSlices must be unchanged."""
         return Devices(claims, node_devices, self.node_kinds)
 
+    def has_kinds_of(self, former: Devices) -> bool:
+        """Reports whether the nodes have the same kinds of devices as in `former`, in other numbers of nodes
+        at most. A claim of a bound pod then takes the same (`min_amounts`) as before.
+        """
+        return self is former or self._kinds == former._kinds
+
+    @property
+    def _kinds(self) -> tuple[object, ...]:
+        kinds = frozenset(frozenset(node_kind.devices.items()) for node_kind in self.node_kinds)
+        return kinds, self.claims.slices.not_node_local
+
     def find(self, use: ClaimUse, namespace: str) -> ResourceClaim | None:
         """Returns the claim or template that a pod refers to, or None if the cluster does not have it."""
         claims = self.claims.templates if use.template else self.claims.claims
