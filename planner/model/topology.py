@@ -53,7 +53,8 @@ class Topology:
     that leaves it out). `node_selector`: the labels of the nodes to which the topology applies; if empty, it
     applies to every node that has the level labels. `reservable`: the coarsest level whose domains a gang
     holds whole if its placement spans several of them (annotation `bayplan.dev/reservable-level`; by default
-    the level just above the host). `source`: the API group of the object, or `NODE_LABELS`.
+    the level just above the host). `source`: the API group of the object, `NODE_LABELS`, or "none" if nodes
+    have no level but the host.
     """
 
     name: str
