@@ -307,12 +307,12 @@ class Controller:
         gone = (name for name in move.gone if name not in nodes or not nodes[name].cordoned)
         self._moved_off[gang.name] = self._moved_off.get(gang.name, frozenset()).union(gone)
         self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
-        await note_place(self._api, gang, move.reservation, world)
         text = (
             f"lost {action.why}: {move.moved} of {counted(gang.group.size, 'pod')} go to {', '.join(move.to)}"
         )
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
+        await note_place(self._api, gang, move.reservation, world)
 
     async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
         """Reports why the scheduler binds no pods; looks the reason up every `ASKED_SECONDS` at most."""
@@ -330,11 +330,11 @@ class Controller:
         """
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
-        await note_place(self._api, gang, reservation, world)
         nodes = ", ".join(sorted({seat.node for seat in reservation.assignments}))
         text = f"bound elsewhere than planned: it holds {place_words(reservation)}, with pods on {nodes}"
         log.info("followed %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Followed", text)
+        await note_place(self._api, gang, reservation, world)
 
     async def _restore(self, action: steps.Restore, world: World) -> None:
         gang, reservation = action.gang, action.reservation

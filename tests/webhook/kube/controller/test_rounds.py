@@ -309,3 +309,25 @@ async def test_a_gang_whose_pods_cannot_be_written_does_not_keep_others_from_the
             return len((await other.book(NOW)).reservations) == 2
 
         await one_round(client, ended)
+
+
+async def test_a_gang_that_moves_is_told_although_its_workload_cannot_be_annotated() -> None:
+    """A policy refuses each write of the Job whose node is gone: the event on it says where its pods go."""
+    held = claimed(racks(1, 2), part("a"))
+    (node,) = held.touched
+    left = racks(1, 2)
+    left = replace(left, base=replace(left.base, nodes={n: m for n, m in left.nodes.items() if n != node}))
+    async with leading(left, work(part("a"))) as (client, ledger, _):
+        await ledger.reserve(held, 0, NOW)
+
+        async def refusing(method: str, path: str) -> None:
+            if path.endswith("/jobs/a"):
+                raise ApiError(422, "", "denied the request: Jobs of this team may not be changed")
+
+        client.before = refusing
+
+        async def has_event() -> bool:
+            reasons, _ = await client.list("/api/v1/namespaces/default/events", lambda event: event["reason"])
+            return "Replanned" in reasons
+
+        await one_round(client, has_event)
