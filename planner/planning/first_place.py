@@ -54,10 +54,12 @@ class FirstPlace:
 
 def first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
     """Returns the place to keep for a gang that is queued in this snapshot, or None if the gang does not fit
-    the emptied cluster (`MAX_TRIED`) either or reserves nothing (mode `none`).
+    the emptied cluster (`MAX_TRIED`) either. For a gang that will reserve nothing (mode `none`), it is what
+    the gang's pods will use: nobody may pass it over in the queue.
 
     The result is cached with the snapshot, because each plan of a request asks for it again.
     """
+    group = replace(group, reserve="nodes") if group.reserve == "none" else group
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
     return snapshot.derived.get(_FIRST_PLACES, key, lambda: _first_place(snapshot, group))
 
@@ -155,7 +157,7 @@ def _cheapest_seats(
 
 def _reservation_once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
     """Returns the reservation that the gang gets after all gangs and pods on these nodes have ended, except
-    DaemonSet pods; None if the gang is not admitted even then, or reserves nothing (mode `none`).
+    DaemonSet pods; None if the gang is not admitted even then.
     """
     ended = snapshot
     for name in nodes:

@@ -55,6 +55,12 @@ def test_of_a_rack_only_what_is_in_the_way_must_end() -> None:
     assert (target.ends, target.reservation.touched) == ((("x/on-r1-n3", 3),), {"r1-n3", "r1-n4"})
 
 
+def test_for_a_gang_that_will_hold_nothing_what_it_needs_is_kept_while_it_waits() -> None:
+    """Without this, gangs behind it could take each GPU that becomes free."""
+    target = place(drawn("30", "10"), waiting(2, reserve="none"))
+    assert target == place(drawn("30", "10"), waiting(2, reserve="nodes"))
+
+
 def test_who_holds_whole_domains_waits_for_the_emptiest() -> None:
     """Either rack has two free nodes, but no other gang may be in it."""
     snapshot = drawn("0000", "0000")
@@ -105,7 +111,7 @@ RACKS = st.lists(st.text("01234", min_size=3, max_size=3), min_size=1, max_size=
     RACKS,
     st.integers(1, 4),
     st.sampled_from((1, 2, 4)),
-    st.sampled_from(("auto", "nodes", "domain")),
+    st.sampled_from(("auto", "nodes", "domain", "none")),
     st.sampled_from(("rack", "")),
     st.lists(st.tuples(st.integers(1, 2), st.sampled_from((1, 2, 4))), min_size=1, max_size=3),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
@@ -81,6 +82,13 @@ def test_the_first_that_waits_is_never_delayed() -> None:
     """It can have no rack yet; the half rack that it will need is not given away meanwhile."""
     workload_plan = plan_in_turn(full("a"), newcomer(), queue_of(waits("old", 2)))
     assert workload_plan.decision == "queued"
+
+
+def test_a_waiting_gang_that_will_hold_nothing_is_not_passed_over() -> None:
+    """It needs the one rack in which a node is free; a newcomer for that node waits behind it."""
+    waiting = WaitingGang(replace(waits("old", 2).group, reserve="none"), 0.0)
+    workload_plan = plan_in_turn(full("a"), newcomer(), queue_of(waiting))
+    assert workload_plan.placed[0].answer.reason == "BehindOthers"
 
 
 def test_a_newcomer_that_delays_nobody_goes_ahead() -> None:
