@@ -103,8 +103,8 @@ class LeafSpine:
     def _without(self, leaf: Leaf, disconnected: Collection[str]) -> Leaf:
         if not any(name in disconnected for name in leaf.nodes):
             return leaf
-        places = tuple(place for place, name in enumerate(leaf.nodes) if name not in disconnected)
-        nodes = tuple(leaf.nodes[place] for place in places)
+        places = tuple(index for index, name in enumerate(leaf.nodes) if name not in disconnected)
+        nodes = tuple(leaf.nodes[index] for index in places)
         return replace(leaf, nodes=nodes, places=places, gpus=sum(self.gpus[name] for name in nodes))
 
     def switch_of(self, node: str) -> Switch:
@@ -193,7 +193,7 @@ def leaf_level(topology: Topology) -> int:
     above the host.
     """
     above = topology.levels[: topology.host_index]
-    leaf_levels = [place for place, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
+    leaf_levels = [index for index, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
     return leaf_levels[-1] if leaf_levels else topology.host_index - 1
 
 
@@ -246,8 +246,8 @@ def _branches_at(
     if branch.level == level:
         yield way, branch
         return
-    for place, child in enumerate(branch.children):
-        yield from _branches_at(child, level, (*way, place))
+    for index, child in enumerate(branch.children):
+        yield from _branches_at(child, level, (*way, index))
 
 
 def _connect_upward(graph: nx.Graph[Switch], path: Domain) -> None:
@@ -262,8 +262,8 @@ def mean_hops(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
     """Returns the number of hops between two of the leaves, averaged over all pairs; 0 for one leaf."""
     pairs = [
         spine.hops(leaf, other_leaf)
-        for place, leaf in enumerate(leaves)
-        for other_leaf in leaves[place + 1 :]
+        for index, leaf in enumerate(leaves)
+        for other_leaf in leaves[index + 1 :]
     ]
     return sum(pairs) / len(pairs) if pairs else 0.0
 

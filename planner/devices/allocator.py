@@ -147,8 +147,8 @@ def _alternatives(node_devices: NodeDevices, claim_spec: ClaimSpec, request: int
     """
     choice = claim_spec.choices[request]
     taking = [
-        place
-        for place, alternative in enumerate(choice)
+        index
+        for index, alternative in enumerate(choice)
         if not alternative.admin_access
         and not free_to_share(node_devices, node_devices.matching(alternative)[1])
     ]

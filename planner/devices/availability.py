@@ -110,12 +110,12 @@ class AvailableDevices:
         """
         free = self.node_devices.available(self.allocated)
         short: list[tuple[int, str]] = []
-        for place, choice in enumerate(claim_spec.choices):
+        for index, choice in enumerate(claim_spec.choices):
             if len(choice) != 1 or choice[0].admin_access:
                 continue
             _, allowed = self.node_devices.matching(choice[0])
             constraints = [
-                constraint for constraint in claim_spec.constraints if constraint.applies_to(place, 0)
+                constraint for constraint in claim_spec.constraints if constraint.applies_to(index, 0)
             ]
             count = min(
                 (

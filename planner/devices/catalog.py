@@ -149,7 +149,7 @@ class Devices:
         """Returns the claim's counted requests (`is_counted`) and their constraints, or None if no request is
         counted.
         """
-        places = [place for place, request in enumerate(claim.requests) if self.is_counted(request)]
+        places = [index for index, request in enumerate(claim.requests) if self.is_counted(request)]
         choices = [
             [
                 device_request

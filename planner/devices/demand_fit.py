@@ -89,9 +89,9 @@ def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: W
         return fits_together(partitions[0], wanted, budget)
     caps = [tuple(min(n, partition.max_items(i)) for i, n in enumerate(wanted)) for partition in partitions]
     frontier = {wanted}
-    for place, (partition, cap) in enumerate(zip(partitions, caps, strict=True)):
+    for index, (partition, cap) in enumerate(zip(partitions, caps, strict=True)):
         # The later partitions hold at most this many of each group, so a larger remainder cannot be met.
-        later = tuple(map(sum, zip(*caps[place + 1 :], strict=True))) or (0,) * len(wanted)
+        later = tuple(map(sum, zip(*caps[index + 1 :], strict=True))) or (0,) * len(wanted)
         largest, steps = largest_counts(partition, cap)
         budget.spend(steps + len(frontier) * len(largest or ()))
         if largest is None:

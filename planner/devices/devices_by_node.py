@@ -94,7 +94,7 @@ class DevicesByNode:
         """Returns the index of the device among the node's devices, or None if the node does not have it."""
         if node not in self._places:
             slices = self._claims.slices.by_node[node]
-            self._places[node] = {name: place for place, name in enumerate(_usable_offers(slices))}
+            self._places[node] = {name: index for index, name in enumerate(_usable_offers(slices))}
         return self._places[node].get(device_id)
 
 

@@ -89,9 +89,9 @@ def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ..
         while stack:
             counts = stack.pop()
             grown = False
-            for place, cap in enumerate(caps):
-                if counts[place] < cap:
-                    larger = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+            for index, cap in enumerate(caps):
+                if counts[index] < cap:
+                    larger = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
                     if larger not in seen and fits_together(partition, larger, budget):
                         seen.add(larger)
                         stack.append(larger)
@@ -126,7 +126,7 @@ def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> b
 @lru_cache(maxsize=65_536)
 def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
     """Returns whether the items fit (None: not decided within `MAX_STEPS`), and the number of steps used."""
-    if any(count > partition.max_items(place) for place, count in enumerate(counts) if count):
+    if any(count > partition.max_items(index) for index, count in enumerate(counts) if count):
         return False, 0
     assignment = _DeviceAssignment(partition, counts)
     try:

@@ -63,8 +63,8 @@ def nearest(text: str, texts: Iterable[str]) -> list[str]:
     Of a long list, only the texts near the given text in alphabetical order are returned.
     """
     ordered = sorted(texts)
-    place = bisect_left(ordered, text)
-    near = ordered[max(0, place - _MAX_COMPARED) : place + _MAX_COMPARED]
+    index = bisect_left(ordered, text)
+    near = ordered[max(0, index - _MAX_COMPARED) : index + _MAX_COMPARED]
     lowered = text.lower()
 
     def unlikeness(candidate: str) -> tuple[bool, float, object]:

@@ -139,10 +139,10 @@ class _Tally:
         partly: list[_PartlyHeld] = []
         shortages: dict[str, Shortage] = {}
         inside = match.of_children(len(content.children))
-        for place, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
+        for index, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
             counts = self.of(child, child_match)
             causes.update(counts.causes)
-            partly += [_PartlyHeld((place, *part.way), part.gangs, part.nodes) for part in counts.partly]
+            partly += [_PartlyHeld((index, *part.way), part.gangs, part.nodes) for part in counts.partly]
             for cause, shortage in counts.shortages.items():
                 shortages[cause] = max(shortage, shortages.get(cause, shortage))
         if content.level == self._reservable and content.has_name and content.gang and causes[FITS]:

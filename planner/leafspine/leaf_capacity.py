@@ -117,14 +117,14 @@ class Rooms:
         bound if the PodSets differ in their GPUs.
         """
         rooms = sorted(
-            ((*self._pods_and_gpus(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0]
+            ((*self._pods_and_gpus(*host), index) for index, host in enumerate(hosts)), key=lambda r: -r[0]
         )
         usable = [room for room in rooms[: self._settings.nodes_per_leaf] if room[0]]
         pods = sum(count for count, _, _ in usable)
         if self._min_gpus:
             pods = min(pods, self._settings.gpus_per_leaf // self._min_gpus)
         return _LeafRoom(
-            tuple(place for _, _, place in usable),
+            tuple(index for _, _, index in usable),
             pods,
             sum(gpus for _, gpus, _ in usable),
             any(room[0] for room in rooms[self._settings.nodes_per_leaf :]),

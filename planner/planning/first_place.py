@@ -138,20 +138,20 @@ def _cheapest_seats(
         size = part.shape.gpus
         if not size:
             continue
-        rows = [(size - unused[name], place, name) for place, name in enumerate(unused) if left[name] >= size]
-        heap = [(max(0, missing), place, name) for missing, place, name in rows]
+        rows = [(size - unused[name], index, name) for index, name in enumerate(unused) if left[name] >= size]
+        heap = [(max(0, missing), index, name) for missing, index, name in rows]
         heapify(heap)
         for _ in range(part.count):
             if not heap:
                 return None
-            missing, place, name = heappop(heap)
+            missing, index, name = heappop(heap)
             in_the_way += missing
             if missing:
                 nodes[name] = True
             left[name] -= size
             unused[name] = max(0, unused[name] - size)
             if left[name] >= size:
-                heappush(heap, (max(0, size - unused[name]), place, name))
+                heappush(heap, (max(0, size - unused[name]), index, name))
     return in_the_way, tuple(nodes)
 
 

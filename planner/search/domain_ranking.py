@@ -119,13 +119,13 @@ class DomainRanking:
         self, capacity: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> Candidate | None:
         best: Candidate | None = None
-        for place, child, child_match in _different(capacity, match):
+        for index, child, child_match in _different(capacity, match):
             # The lower bound contains the cost of the child itself, so it is not valid for a finer level.
             if best is not None and child.coarsest == level and self._dearer(child, child_match, best.key[0]):
                 continue
             candidate = self.best(child, child_match, level, clear=clear)
             if candidate is not None and (best is None or candidate.key < best.key):
-                best = Candidate(candidate.key, _path_through(place, child, candidate.path))
+                best = Candidate(candidate.key, _path_through(index, child, candidate.path))
         return best
 
     def _lower(self, level: int, cost: int) -> None:
@@ -151,12 +151,12 @@ class DomainRanking:
         key = (capacity, match, level, clear)
         if key not in self._nearests:
             best: BestPartialFit | None = None
-            for place, child, child_match in _different(capacity, match):
+            for index, child, child_match in _different(capacity, match):
                 if best is not None and self._max_pods_inside(child, child_match, level) <= best.fits:
                     continue
                 fit = self.nearest(child, child_match, level, clear=clear)
                 if fit is not None and (best is None or fit.fits > best.fits):
-                    best = BestPartialFit(fit.fits, _path_through(place, child, fit.path))
+                    best = BestPartialFit(fit.fits, _path_through(index, child, fit.path))
             self._nearests[key] = best
         return self._nearests[key]
 
@@ -200,10 +200,10 @@ def _different(
     """Yields the children or chunks with their indexes and maps; only the first of several equal ones, since
     the others cannot be better."""
     seen: set[tuple[DomainCapacity, EligibilityMap]] = set()
-    for place, child, child_match in matched_children(capacity, match):
+    for index, child, child_match in matched_children(capacity, match):
         if (child, child_match) not in seen:
             seen.add((child, child_match))
-            yield place, child, child_match
+            yield index, child, child_match
 
 
 def _path_through(place: int, child: DomainCapacity, path: ChildPath) -> ChildPath:

@@ -223,7 +223,7 @@ class LevelSearch:
         branch, capacity = self.space.domain_at(best.path)
         match = _down(self.space, match, best.path)
         start = self.space.start(best.path)
-        pods_by_node = [(start + place, counts) for place, counts in ranking.packing.place(capacity, match)]
+        pods_by_node = [(start + index, counts) for index, counts in ranking.packing.place(capacity, match)]
         return Placement(branch, pod_classes, pods_by_node, best.key[0], exact)
 
     def _attempt(

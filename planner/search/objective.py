@@ -74,7 +74,7 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
         digits that were made before.
         """
         nonlocal shift
-        steps = [1 << (shift + bits * place) for place in range(count)]
+        steps = [1 << (shift + bits * index) for index in range(count)]
         shift += bits * count
         return steps[::-1]
 

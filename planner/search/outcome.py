@@ -69,7 +69,7 @@ def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Ass
     assert result.placement is not None, "only a result with a placement has assignments"
     pods_by_node = result.placement.pods_by_node
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
-    hosts = result.tree.root.leaves_at([place for place, _ in pods_by_node])
+    hosts = result.tree.root.leaves_at([index for index, _ in pods_by_node])
     seats = [(host.node, counts) for host, (_, counts) in zip(hosts, pods_by_node, strict=True)]
     for name, node, count in deal_to_pod_sets(result.placement.pod_classes, seats):
         by_set[name].append(Assignment(name, node, count))

@@ -124,8 +124,8 @@ class DefragmentingStrategy(PlannedStrategy):
         group = gang_of(job, floor, self._reserve(job))
         held = self._snapshot.holding(group.name)
         pods = (
-            BoundPod(f"{group.name}-{place}", f"n{node}", {GPU: job.gpus}, held.id if held else "")
-            for place, node in enumerate(
+            BoundPod(f"{group.name}-{index}", f"n{node}", {GPU: job.gpus}, held.id if held else "")
+            for index, node in enumerate(
                 node for node, gpus in running.taken for _ in range(gpus // job.gpus)
             )
         )

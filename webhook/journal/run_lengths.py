@@ -33,8 +33,8 @@ class RunLengths:
         none.
         """
         begun = self._begun.get(reservation, [])
-        place = bisect_left(begun, moment)
-        return self._seconds[reservation][place] if place < len(begun) else None
+        index = bisect_left(begun, moment)
+        return self._seconds[reservation][index] if index < len(begun) else None
 
 
 def run_lengths(entries: Iterable[JournalEntry]) -> RunLengths:

@@ -34,9 +34,9 @@ def _parsed(name: str) -> tuple[str, str]:
 
     The service is the text before the role. If there is none, it is "-" and the word after the role."""
     words = name.split("-")
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word in ROLES:
-            return "-".join(words[:place]) or "-" + "".join(words[place + 1 : place + 2]), word
+            return "-".join(words[:index]) or "-" + "".join(words[index + 1 : index + 2]), word
     return "", ""
 
 

@@ -162,10 +162,10 @@ def _bounded(entries: list[Json]) -> list[Json]:
     """Returns the newest entries, up to `LARGEST_COUNT` entries and `LARGEST_BYTES` bytes."""
     newest = sorted(entries, key=_seconds, reverse=True)[:LARGEST_COUNT]
     size = 0
-    for place, entry in enumerate(newest):
+    for index, entry in enumerate(newest):
         size += len(orjson.dumps(entry)) + 1
         if size > LARGEST_BYTES:
-            return newest[:place]
+            return newest[:index]
     return newest
 
 

@@ -80,10 +80,10 @@ def _table(heads: Sequence[str], rows: Sequence[str], room: int) -> list[str]:
     """
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     room -= _size(lines)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         room -= len(row) + 1
         if room < 0:
-            return [*lines, "", f"{len(rows) - place} more: `bayplan report -o table` shows all."]
+            return [*lines, "", f"{len(rows) - index} more: `bayplan report -o table` shows all."]
         lines.append(row)
     return lines
 
@@ -94,8 +94,8 @@ def _size(lines: Iterable[str]) -> int:
 
 def _rows(entry: ObjectResults) -> Iterator[str]:
     """Yields a row for each finding of an object. Only the first row has the object's name."""
-    for place, result in enumerate(entry.findings):
-        yield _row(result if not place else replace(result, object=""))
+    for index, result in enumerate(entry.findings):
+        yield _row(result if not index else replace(result, object=""))
 
 
 def _row(result: Result) -> str:

@@ -106,11 +106,11 @@ def _item_names(items: list[Any]) -> Iterator[tuple[int, str]]:
     """Yields index and name of list items. The name of a claim's template and the key of a requirement
     count as names.
     """
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if isinstance(item, Mapping):
             for key in ("name", "key", "resourceClaimTemplateName", "resourceClaimName"):
                 if isinstance(item.get(key), str):
-                    yield place, item[key]
+                    yield index, item[key]
 
 
 def _amounts(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -36,8 +36,8 @@ def document(picture: Picture) -> Document:
     return {
         "page": {"": {"source": picture.source, "revisions": list(picture.revisions)}},
         "health": {
-            line.name: {"place": place, "state": line.state, "message": line.message}
-            for place, line in enumerate(picture.health)
+            line.name: {"place": index, "state": line.state, "message": line.message}
+            for index, line in enumerate(picture.health)
         },
         "racks": racks,
         "gangs": dict(_gangs(picture, fabrics, racks)),
@@ -73,11 +73,11 @@ def _racks(fabrics: tuple[FabricMap, ...], snapshot: Snapshot) -> Iterator[tuple
     """
     for fabric in fabrics:
         whole = MapRow(fabric.title, -1, fabric.count)
-        for place, row in enumerate((whole, *fabric.rows)):
+        for index, row in enumerate((whole, *fabric.rows)):
             yield (
                 rack_key(fabric, row),
                 {
-                    "place": place,
+                    "place": index,
                     "topology": fabric.topology.name,
                     "depth": row.depth,
                     "title": row.title,

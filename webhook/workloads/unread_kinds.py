@@ -39,8 +39,8 @@ def _containers(value: Any, path: Path) -> Iterator[Path]:
             else:
                 yield from _containers(inner, (*path, key))
     elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _containers(inner, (*path, place))
+        for index, inner in enumerate(value):
+            yield from _containers(inner, (*path, index))
 
 
 def _is_container(value: Any) -> bool:

@@ -65,8 +65,8 @@ def read_matrix(text: str, where: Where) -> GpuMatrix:
     }
     zones: Counter[str] = Counter()
     if _NUMA in columns:
-        place = columns.index(_NUMA)
-        zones.update(row[place].strip() for name in names if len(row := rows[name]) > place)
+        index = columns.index(_NUMA)
+        zones.update(row[index].strip() for name in names if len(row := rows[name]) > index)
     by_zone = {zone: count for zone, count in sorted(zones.items()) if zone.isdecimal()}
     return GpuMatrix(len(names), _domains(names, linked), by_zone)
 

@@ -51,12 +51,12 @@ def place_class_by_class(
         placement = LevelSearch(space, own_request, mode, WorkBudget()).anywhere(own_request.pod_classes)
         if placement is None:
             return None
-        for place, (count,) in placement.pods_by_node:
-            placed.setdefault(place, [0] * len(pod_classes))[index] += count
+        for host_index, (count,) in placement.pods_by_node:
+            placed.setdefault(host_index, [0] * len(pod_classes))[index] += count
         if request.gpu_limit is not None:
             gpus.update(_gpus_by_domain(tree, request.gpu_limit.level, pod_classes[index], placement))
         snapshot = snapshot.with_reservation(_reservation_of(tree, pod_classes[index], index, placement))
-    pods_by_node = [(place, tuple(counts)) for place, counts in sorted(placed.items())]
+    pods_by_node = [(host_index, tuple(counts)) for host_index, counts in sorted(placed.items())]
     return Placement(tree.root, pod_classes, pods_by_node, 0, exact=False)
 
 
@@ -64,7 +64,7 @@ def _gpus_by_domain(
     tree: TopologyTree, level: int, pod_class: PodClass, placement: Placement
 ) -> dict[Subtree, int]:
     """Returns the GPUs that the placed pods use in each named domain of the level."""
-    hosts = tree.root.leaves_at([place for place, _ in placement.pods_by_node])
+    hosts = tree.root.leaves_at([host_index for host_index, _ in placement.pods_by_node])
     used: Counter[Subtree] = Counter()
     for host, (_, (count,)) in zip(hosts, placement.pods_by_node, strict=True):
         if (domain := tree.branch(host.path[: level + 1])) is not None:
@@ -80,7 +80,7 @@ def _size(pod_class: PodClass) -> tuple[int, int, int]:
 def _reservation_of(tree: TopologyTree, pod_class: PodClass, index: int, placement: Placement) -> Reservation:
     """Returns a reservation of what the placed pods use, so that the following classes do not use it."""
     (name, _), *_ = pod_class.parts
-    hosts = tree.root.leaves_at([place for place, _ in placement.pods_by_node])
+    hosts = tree.root.leaves_at([host_index for host_index, _ in placement.pods_by_node])
     seats = zip(hosts, placement.pods_by_node, strict=True)
     traits = traits_of(pod_class.shape)
     return Reservation(

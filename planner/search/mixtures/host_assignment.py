@@ -67,11 +67,11 @@ class HostAssignment:
         relative shortage first."""
         peaks, each = [self._peaks(item) for item in self._items(chosen)], self._counts.each(goal)
         lacking = []
-        for place, direction in enumerate(self._along):
+        for index, direction in enumerate(self._along):
             need = weight(direction, each)
-            held = sum(item_peaks[place] for item_peaks in peaks)
+            held = sum(item_peaks[index] for item_peaks in peaks)
             if held < need:
-                lacking.append((held * _FINE // need, place, direction))
+                lacking.append((held * _FINE // need, index, direction))
         return [direction for *_, direction in sorted(lacking)]
 
     def _peaks(self, item: _PackingTarget) -> tuple[int, ...]:
@@ -90,7 +90,7 @@ class HostAssignment:
 
     def _items(self, chosen: ChosenDomain) -> list[_PackingTarget]:
         """Returns the items of all chosen children of a domain that is to hold the whole goal."""
-        return [item for place, child in chosen.inside for item in self._items_of(child, (place,))]
+        return [item for index, child in chosen.inside for item in self._items_of(child, (index,))]
 
     def _items_of(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_PackingTarget]:
         """Returns a host, or a domain with a rule, as a single item; for any other domain, the items inside
@@ -98,7 +98,7 @@ class HostAssignment:
         domain_class = self._classes.domain_classes[chosen.class_id]
         if domain_class is None:
             return [_PackingTarget(self._host_options(chosen.class_id), path)]
-        items = [item for place, child in chosen.inside for item in self._items_of(child, (*path, place))]
+        items = [item for index, child in chosen.inside for item in self._items_of(child, (*path, index))]
         if not self._classes.is_limited(domain_class):
             return items
         return [_PackingTarget(self._joint_options(items, domain_class), path, tuple(items))]

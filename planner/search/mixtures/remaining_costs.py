@@ -47,6 +47,6 @@ class AllowedCosts(dict[PodCount, int]):
         self._costs = [ahead[held] for held in self._held]
 
     def __missing__(self, counts: PodCount) -> int:
-        place = bisect_left(self._held, self._goal - self._weights[counts])
-        allowed = self[counts] = self._cost - self._costs[place] if place < len(self._held) else -1
+        index = bisect_left(self._held, self._goal - self._weights[counts])
+        allowed = self[counts] = self._cost - self._costs[index] if index < len(self._held) else -1
         return allowed

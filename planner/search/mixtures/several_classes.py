@@ -113,14 +113,14 @@ class _PooledPacking(DomainPacking):
         """Returns the children of a domain or chunk that hold the target at this cost, as a `ChosenDomain`,
         by reading the sums backwards."""
         children: list[tuple[int, ChosenDomain]] = []
-        for place, share, price in frontier.shares(self.counts, target, cost):
-            child = domain_class.children[place]
+        for index, share, price in frontier.shares(self.counts, target, cost):
+            child = domain_class.children[index]
             chunk = self.classes.domain_classes[child]
             if chunk and chunk.is_chunk:
                 in_chunk = self._in_chunk(child, frontier.limit)
-                children.append((place, self._chosen_of(child, chunk, in_chunk, share, price)))
+                children.append((index, self._chosen_of(child, chunk, in_chunk, share, price)))
             else:
-                children.append((place, self._chosen(child, share, price)))
+                children.append((index, self._chosen(child, share, price)))
         return ChosenDomain(class_id, tuple(reversed(children)))
 
 

@@ -36,11 +36,11 @@ class FrontierSearch(NamedTuple):
         Each domain gets its smallest option that is part of a placement of this cost; the domains before it
         hold the rest. So earlier domains hold as much as they can.
         """
-        for place in range(len(self.offers) - 1, -1, -1):
-            price, rest = _smallest_option(counts, self.stages[place], self.offers[place], target, cost)
+        for index in range(len(self.offers) - 1, -1, -1):
+            price, rest = _smallest_option(counts, self.stages[index], self.offers[index], target, cost)
             share = counts.minus(target, rest)
             if share != counts.zero:
-                yield place, share, price
+                yield index, share, price
             target, cost = rest, cost - price
 
 
@@ -74,8 +74,8 @@ class Frontier:
         start = 0 if ceiling is None else max(0, limit.ceiling - ceiling)
         stages: list[CostBySum] = [{counts.zero: start}]
         allowed = limit.allowed(level)
-        for place, options in enumerate(offers):
-            stage, ahead = stages[-1], rest[place + 1]
+        for index, options in enumerate(offers):
+            stage, ahead = stages[-1], rest[index + 1]
             if options:
                 stage = counts.sums(stage, options, goal, allowed, counts.minus(goal, ahead))
                 self._budget.spend(len(stages[-1]) * (len(options) + 1) * self._effort)
@@ -128,15 +128,15 @@ def cheapest(
     for class_id in classes:
         earlier = seen[class_id] = seen.get(class_id, -1) + 1
         tables.append(options(class_id) if earlier < copies else [])
-    offers = sorted([(*option, place) for place, table in enumerate(tables) for option in table])
+    offers = sorted([(*option, index) for index, table in enumerate(tables) for option in table])
     kept: list[list[Option]] = [[] for _ in tables]
     last, left = -1, copies
-    for counts, cost, place in offers:
+    for counts, cost, index in offers:
         if counts != last:
             last, left = counts, copies
         if left:
             left -= 1
-            kept[place].append((counts, cost))
+            kept[index].append((counts, cost))
     return kept
 
 

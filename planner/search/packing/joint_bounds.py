@@ -158,9 +158,9 @@ def fewest_by_level(pods: int, peaks: Sequence[Peaks], pairs: Bounds, at_least: 
     than any number of finer domains.
     """
     needed: list[int] = []
-    for place, level_peaks in enumerate(peaks):
-        if place:
-            at_least = pairs[place - 1].fewest_finer(needed[-1], pods)
+    for index, level_peaks in enumerate(peaks):
+        if index:
+            at_least = pairs[index - 1].fewest_finer(needed[-1], pods)
         needed.append(max(at_least, fewest((pods,), level_peaks)))
     return needed
 

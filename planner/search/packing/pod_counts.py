@@ -196,7 +196,7 @@ class MultiClassCounts:
         self._bits = (2 * max(wanted)).bit_length() + 1
         self._mask = (1 << self._bits) - 1
         self._class_count = len(wanted)
-        self._shifts = [self._bits * place for place in range(len(wanted) - 1, -1, -1)]
+        self._shifts = [self._bits * index for index in range(len(wanted) - 1, -1, -1)]
         self._spare = sum(1 << shift + self._bits - 1 for shift in self._shifts)
         self._asked = tuple(asked)
         self._wanted = wanted

@@ -200,8 +200,8 @@ class LabelRuleSearch:
         self._attempts = candidate.attempts
         placement = candidate.placement
         pods_by_node = sorted(
-            (self._refined_tree.place(self._space.tree.root.leaf(place).node), counts)
-            for place, counts in placement.pods_by_node
+            (self._refined_tree.place(self._space.tree.root.leaf(index).node), counts)
+            for index, counts in placement.pods_by_node
         )
         return replace(
             placement,

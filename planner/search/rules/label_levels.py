@@ -78,7 +78,7 @@ class RefinedTree:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
+        return {name: index for index, name in enumerate(self.plain.names(self.plain.root))}
 
     def plain_domain_of(self, space: SearchSpace, branch: Subtree) -> Subtree:
         """Returns the finest domain of the plain tree that contains this domain of a refined tree.

@@ -107,8 +107,8 @@ class _RuleSearch:
         best: Placement | None = None
         attempts: tuple[LevelAttempt, ...] = ()
         combinations, self._complete = numbers(self._pod_classes, self._rules)
-        for place, fewest in enumerate(combinations):
-            if place and self._effort.is_used_up:
+        for index, fewest in enumerate(combinations):
+            if index and self._effort.is_used_up:
                 self._complete = False
                 break
             for placement in self._with_minimum(fewest, best):
@@ -157,8 +157,8 @@ class _RuleSearch:
                 return  # no placement with this minimum is better than the best one under its caps
         variants, all_ways = cut(pod_classes, rules, fewest)
         self._complete = self._complete and all_ways
-        for place, variant in enumerate(variants):
-            if place and self._effort.is_used_up:
+        for index, variant in enumerate(variants):
+            if index and self._effort.is_used_up:
                 self._complete = False
                 break
             placement = self._placed(variant)
@@ -197,8 +197,8 @@ def _bindable(
     """
     seats = _seats(level_search, rules, placement)
     counts: list[dict[str, tuple[int, ...]]] = [{} for _ in rules]
-    for place, each in placement.pods_by_node:
-        name = level_search.space.tree.root.leaf(place).node
+    for index, each in placement.pods_by_node:
+        name = level_search.space.tree.root.leaf(index).node
         for rule, pods_by_value in zip(rules, counts, strict=True):
             value = rule.values.get(name, "")
             pods_by_value[value] = tuple(map(int.__add__, pods_by_value.get(value, (0,) * len(each)), each))
@@ -225,9 +225,9 @@ def _bindable(
 
 def _seats(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Placement) -> list[Seat]:
     seats: list[Seat] = []
-    for place, each in placement.pods_by_node:
+    for index, each in placement.pods_by_node:
         poll("search")
-        name = level_search.space.tree.root.leaf(place).node
+        name = level_search.space.tree.root.leaf(index).node
         values = tuple(rule.values.get(name, "") for rule in rules)
         seats += [Seat(pod_class, name, n, values) for pod_class, n in enumerate(each) if n]
     return seats

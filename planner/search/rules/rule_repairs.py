@@ -202,8 +202,8 @@ class LabelRules:
     def _by_domain(self, placement: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
         """Returns by label value the used domains of the level, each with its pods of each class."""
         sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
-        for place, counts in placement.pods_by_node:
-            branch = _domain_at(self._space, place, level)
+        for index, counts in placement.pods_by_node:
+            branch = _domain_at(self._space, index, level)
             if branch.has_name:
                 pods_by_domain = sums.setdefault(value_of(branch), {})
                 pods_by_domain[branch] = tuple(

@@ -143,16 +143,16 @@ class _DomainsOfLabel:
         """Returns by label value the number of pods that the placement puts there."""
         counts: Counter[str] = Counter()
         tree = self._space.tree
-        for place, (count,) in placement.pods_by_node:
-            counts[tree.root.children[tree.root.child_of(place)].path[-1]] += count
+        for index, (count,) in placement.pods_by_node:
+            counts[tree.root.children[tree.root.child_of(index)].path[-1]] += count
         return counts
 
     def _in_plain_tree(self, placement: Placement) -> Placement:
         """Returns the placement with the node indexes and the domain of the plain tree."""
         plain, root = self._search.space.tree, self._space.tree.root
-        places = {name: place for place, name in enumerate(plain.names(plain.root))}
-        placed = sorted((places[root.leaf(place).node], counts) for place, counts in placement.pods_by_node)
-        domain = _domain_of(plain.root, [place for place, _ in placed])
+        places = {name: index for index, name in enumerate(plain.names(plain.root))}
+        placed = sorted((places[root.leaf(index).node], counts) for index, counts in placement.pods_by_node)
+        domain = _domain_of(plain.root, [index for index, _ in placed])
         return replace(placement, branch=domain, pods_by_node=placed, exact=False)
 
 

@@ -306,7 +306,7 @@ def _pieces(pod_class: PodClass, counts: Sequence[int]) -> list[PodClass]:
     names = tuple(name for name, _ in pod_class.parts)
     joint = ((pod_class.required, names),) if pod_class.required > ROOT else ()
     parts, pieces = list(pod_class.parts), list[PodClass]()
-    for place, count in enumerate(counts):
+    for index, count in enumerate(counts):
         piece_parts: list[tuple[str, int]] = []
         remaining = count
         while remaining:
@@ -315,6 +315,6 @@ def _pieces(pod_class: PodClass, counts: Sequence[int]) -> list[PodClass]:
             if available > remaining:
                 parts.insert(0, (name, available - remaining))
             remaining -= piece_parts[-1][1]
-        piece = replace(pod_class, parts=tuple(piece_parts), count=count, names=names, is_split=place > 0)
+        piece = replace(pod_class, parts=tuple(piece_parts), count=count, names=names, is_split=index > 0)
         pieces.append(replace(piece, co_located_at=(*pod_class.co_located_at, *joint)))
     return pieces

@@ -126,7 +126,7 @@ def plan_each(
     result: list[PlannedGang] = []
     podgroups = {**environment.podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
-    read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
+    read_in = (_workload(index, document, podgroups) for index, document in enumerate(documents))
     for workload in joined(read_in):
         groups = tuple(
             _reserving(group, reserve, environment) for group in workload.gangs if group.name not in planned

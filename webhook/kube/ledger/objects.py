@@ -118,9 +118,9 @@ class Objects:
         self._drop(entry.name)
         self.entries[entry.name] = entry
         for name, reservation in self._indexed([entry]):
-            place = bisect_left(self.held_names, name)
-            self.held_names.insert(place, name)
-            self.held.insert(place, reservation)
+            index = bisect_left(self.held_names, name)
+            self.held_names.insert(index, name)
+            self.held.insert(index, reservation)
 
     def _indexed(self, entries: Iterable[Entry]) -> Iterator[tuple[str, Reservation]]:
         """Adds the entries to the unsorted indexes, and yields the gangs' reservations with their names."""
@@ -148,8 +148,8 @@ class Objects:
         self.whole.discard(name)
         self.expiring.pop(name, None)
         if not documents.is_next(name):
-            place = bisect_left(self.held_names, name)
-            del self.held_names[place], self.held[place]
+            index = bisect_left(self.held_names, name)
+            del self.held_names[index], self.held[index]
 
     def _entry(self, document: Json) -> Entry:
         entry, problem = documents.entry_from(document)

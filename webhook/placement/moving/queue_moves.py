@@ -52,15 +52,15 @@ def queue_moves(
     """
     may_move = tuple(movables)
     without: dict[str, str] = {}
-    overdue = [place for place, group in enumerate(order) if group.name in max_lost]
-    for place in overdue[:MOST_TRIED]:
-        group = order[place]
+    overdue = [index for index, group in enumerate(order) if group.name in max_lost]
+    for index in overdue[:MOST_TRIED]:
+        group = order[index]
         moves = gang_place(snapshot, may_move, group, plan, ATTEMPTS, max_lost[group.name], whole_nodes=True)
         if isinstance(moves, NoMoves):
             without[group.name] = moves.message
         elif not moves.moves:
             without[group.name] = "it needs none: it waits for its turn, or for what its namespace may hold"
-        elif not _is_let_in(moves, order[: place + 1], limits):
+        elif not _is_let_in(moves, order[: index + 1], limits):
             without[group.name] = "those before it in the queue would get the room"
         else:
             return QueueMoves(group, moves, without)

@@ -75,7 +75,7 @@ def queue_axis(longest: float) -> Axis:
 
 def waits_axis(longest: float) -> Axis:
     """Returns an axis from one minute to the first mark at or above the longest wait (in hours)."""
-    count = next((place for place, (_, mark) in enumerate(WAITS, 1) if mark >= longest), len(WAITS))
+    count = next((index for index, (_, mark) in enumerate(WAITS, 1) if mark >= longest), len(WAITS))
     marks = WAITS[: max(2, count)]
     low, high = marks[0][1], marks[-1][1]
     return Axis(marks, lambda value: min(1.0, max(0.0, log(max(value, low) / low) / log(high / low))))
@@ -100,8 +100,8 @@ def plot(scenes: Sequence[PlotScene]) -> str:
         f"<title>{escape('; '.join(scene.title for scene in scenes))}</title>",
         f'<rect width="{WIDTH}" height="{tall}" fill="white"/>',
     ]
-    for place, scene in enumerate(scenes):
-        parts += [f'<g transform="translate(0 {place * HEIGHT})">', *_scene(scene), "</g>"]
+    for index, scene in enumerate(scenes):
+        parts += [f'<g transform="translate(0 {index * HEIGHT})">', *_scene(scene), "</g>"]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -144,9 +144,9 @@ def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 
 
 def _legend(names: Sequence[str]) -> list[str]:
     parts = []
-    for place, name in enumerate(names):
-        x = LEFT + place * 145
-        parts.append(f'<rect x="{x}" y="38" width="12" height="12" fill="{_colour(place)}"/>')
+    for index, name in enumerate(names):
+        x = LEFT + index * 145
+        parts.append(f'<rect x="{x}" y="38" width="12" height="12" fill="{_colour(index)}"/>')
         parts.append(_text(x + 18, 48, name))
     return parts
 
@@ -171,13 +171,13 @@ def _lines(
     parts = _frame(top, title, axis)
     end = max(course.mean.time for course in courses) or 1.0
     width = WIDTH - 30 - LEFT
-    for place, course in enumerate(courses):
+    for index, course in enumerate(courses):
         values = _smooth([axis.share(of(sample)) for sample in course.samples])
         points = " ".join(
             f"{LEFT + width * sample.time / end:.1f},{top + PANEL * (1 - value):.1f}"
             for sample, value in zip(course.samples, values, strict=True)
         )
-        style = f'fill="none" stroke="{_colour(place)}" stroke-width="1.6"'
+        style = f'fill="none" stroke="{_colour(index)}" stroke-width="1.6"'
         parts.append(f'<polyline points="{points}" {style}/>')
     for words, seconds in time_marks(end):
         x = LEFT + width * seconds / end
@@ -194,14 +194,14 @@ def time_marks(end: float) -> list[tuple[str, float]]:
         ((unit, step) for unit, steps in UNITS.items() for step in steps if step * unit * 6 >= end),
         (DAY, end / DAY / 6),
     )
-    times = [place * step for place in range(int(end / (step * unit)) + 1)]
+    times = [index * step for index in range(int(end / (step * unit)) + 1)]
     return [(UNIT_WORDS[unit].format(f"{time:g}"), time * unit) for time in times]
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
     """Returns the values smoothed by a moving average over `_SMOOTH` values."""
     half = _SMOOTH // 2
-    around = (values[max(0, place - half) : place + half + 1] for place in range(len(values)))
+    around = (values[max(0, index - half) : index + half + 1] for index in range(len(values)))
     return [sum(part) / len(part) for part in around]
 
 
@@ -213,12 +213,12 @@ def _bars(
     group = (WIDTH - 30 - LEFT) / len(labels)
     bar = group * 0.8 / len(rows)
     for column, label in enumerate(labels):
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             tall = max(1.0, PANEL * axis.share(row[column]))  # a bar of height 0 would look like missing data
-            x, y = LEFT + column * group + group * 0.1 + place * bar, top + PANEL - tall
+            x, y = LEFT + column * group + group * 0.1 + index * bar, top + PANEL - tall
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}" '
-                f'fill="{_colour(place)}"><title>{row[column]:.2f}</title></rect>'
+                f'fill="{_colour(index)}"><title>{row[column]:.2f}</title></rect>'
             )
         middle = LEFT + (column + 0.5) * group
         parts.append(_text(middle, top + PANEL + 16, label, anchor="middle"))

@@ -42,9 +42,9 @@ def write(report: Report, out: TextIO) -> None:
     for drawn in report.maps:
         out.write(fabric.section(drawn, words, entries.of_gangs))
     out.write(entries.filters())
-    for place, entry in enumerate(entries.shown):
+    for index, entry in enumerate(entries.shown):
         view = report.views.get(entry.key)
-        out.write(objects.section(entry, view, f"object-{place}", entries.classes(entry)))
+        out.write(objects.section(entry, view, f"object-{index}", entries.classes(entry)))
     out.write(
         f"{_quiet(entries.quiet)}{_by_policy(report)}{_figures(report)}</main>\n{_footer(report)}</body>\n</html>\n"
     )
@@ -97,8 +97,8 @@ class _Entries:
         self.shown = [e for e in every if e.findings or e.places or e.changed_by]
         self.quiet = [e for e in every if not (e.findings or e.places or e.changed_by)]
         self.of_gangs = {
-            result.properties["gang"]: f"object-{place}"
-            for place, entry in enumerate(self.shown)
+            result.properties["gang"]: f"object-{index}"
+            for index, entry in enumerate(self.shown)
             for result in entry.results
             if "gang" in result.properties
         }
@@ -146,7 +146,7 @@ def _numbered(letter: str, texts: Iterable[str]) -> dict[str, str]:
     """Returns a CSS class for each text, because names of policies and namespaces are not valid
     class names.
     """
-    return {text: f"{letter}{place}" for place, text in enumerate(sorted(set(texts)))}
+    return {text: f"{letter}{index}" for index, text in enumerate(sorted(set(texts)))}
 
 
 def _policies(entry: ObjectResults) -> set[str]:
@@ -213,11 +213,11 @@ def _counted(
     omitted.
     """
     dot = "·"
-    kept = [place for place, total in enumerate(totals) if total]
+    kept = [index for index, total in enumerate(totals) if total]
     heads = "".join(f'<th scope="col">{head}</th>' for head in (subject, *(columns[p] for p in kept)))
     body = "".join(
         f'<tr><th scope="row">{escape(name)}</th>'
-        f"{''.join(f'<td>{counts[place] or dot}</td>' for place in kept)}</tr>\n"
+        f"{''.join(f'<td>{counts[index] or dot}</td>' for index in kept)}</tr>\n"
         for name, counts in rows
     )
     return _table(f"By {subject.lower()}", heads, body)

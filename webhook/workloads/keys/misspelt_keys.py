@@ -142,7 +142,7 @@ def _one_edit(text: str, other: str) -> bool:
     neighbouring letters swapped.
     """
     shorter = min(len(text), len(other))
-    start = next((place for place in range(shorter) if text[place] != other[place]), shorter)
+    start = next((index for index in range(shorter) if text[index] != other[index]), shorter)
     rest, other_rest = text[start:], other[start:]
     while rest and other_rest and rest[-1] == other_rest[-1]:
         rest, other_rest = rest[:-1], other_rest[:-1]
