@@ -12,7 +12,7 @@ from planner.search.outcome import assignments_of
 from planner.search.place import place
 from tests.builders import gang, pod_set, racks, shape
 
-STEPS = ("with_devices", "_settled", "check", "candidates", "topology_request")
+STEPS = ("with_devices", "_with_cluster_constraints", "check", "candidates", "topology_request")
 
 
 def nodes_of(outcome) -> set[str]:
