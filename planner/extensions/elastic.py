@@ -31,7 +31,9 @@ def extra_pods(group: PodGroup) -> int:
 def _counts(group: PodGroup, extra: int) -> dict[str, int]:
     """Returns the pod count of each PodSet if the gang has up to `extra` pods above its minimum.
 
-    The elastic PodSets get the extra pods in order, each a number of complete slices.
+    The elastic PodSets get the extra pods in order, each a number of complete slices. With more extra pods no
+    PodSet has fewer, as the binary search requires: pods that do not complete a slice are therefore not given
+    to the next PodSet.
     """
     counts: dict[str, int] = {}
     for pod_set in group.pod_sets:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from planner.planning.defragmentation.movable import NO_COST, Cost, Movable, cost_of
@@ -100,7 +100,7 @@ class CheapestFirst:
         rests: list[list[Cost]] = [[]]
         for bundle in reversed(self.bundles):
             own = [self.movables[name] for name in bundle if shared[name] == 1]
-            # The highest priority (a maximum, not a sum) and the lost work are left out of the bound.
-            paid = Cost(NO_COST.highest, cost_of(own).priorities, 0)
+            # The highest priority is left out of the bound: it is a maximum, not a sum.
+            paid = replace(cost_of(own), highest=NO_COST.highest)
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]

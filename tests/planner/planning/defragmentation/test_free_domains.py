@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from planner.cluster.census.domains import gpus_of
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
+from planner.planning.defragmentation import cheapest
 from planner.planning.defragmentation.free_domains import free_domains
 from planner.planning.defragmentation.movable import Cost, Movable, cost_of
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
@@ -69,6 +70,15 @@ def test_of_equal_pods_those_that_lose_the_least_work_are_moved():
     """GPU seconds since they started."""
     pods = lone("x", "a", age=9000.0), lone("y", "c", age=60.0), lone("z", "e", age=7200.0)
     assert names(freed(occupied(RACKS, *pods), *pods)) == ["team/Pod/y"]
+
+
+def test_many_racks_whose_pods_differ_only_in_age_are_told_apart_in_few_steps(monkeypatch):
+    """Eight of sixty, each with one pod: a state for each rack, and some more."""
+    monkeypatch.setattr(cheapest, "STATES", 200)
+    pods = [lone(f"x{rack}", f"n{rack}", age=60.0 * rack) for rack in range(1, 61)]
+    drawing = "\n".join(f"r{rack}: n{rack} gpu=8" for rack in range(1, 61))
+    result = freed(occupied(drawing, *pods), *pods, count=8)
+    assert names(result) == sorted(f"team/Pod/x{rack}" for rack in range(1, 9))
 
 
 def test_who_must_not_be_moved_keeps_its_rack():
