@@ -41,13 +41,12 @@ def _claims_on(
     for pod in pods:
         namespace = namespace_of(pod.name)
         for use in pod.claims:
-            name = f"{namespace}/{use.source}"
-            if not use.template and name in shared_seen:
+            name = use.resource_claim if use.template else use.source
+            if not use.template and f"{namespace}/{name}" in shared_seen:
                 continue
             if not use.template:
-                shared_seen.add(name)
-            generated = devices.claims.claims.get(f"{namespace}/{use.resource_claim or use.source}")
-            claim = generated or devices.find(use, namespace)
+                shared_seen.add(f"{namespace}/{name}")
+            claim = devices.claims.claims.get(f"{namespace}/{name}") or devices.find(use, namespace)
             if claim is not None:
                 yield pod, use, claim
 

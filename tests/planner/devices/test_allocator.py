@@ -321,6 +321,14 @@ def test_a_seat_is_counted_once_when_its_claim_has_a_device() -> None:
     assert (decided(snapshot, 1), decided(snapshot, 2)) == ("admitted", "queued")
 
 
+def test_a_claim_with_the_name_of_a_template_is_not_that_of_its_pods() -> None:
+    """The pod's own claim, which is not known yet, takes a GPU beside the two of the other claim."""
+    other = allocated_claim("gpus", "a", "gpu-0", "gpu-1")
+    other["metadata"]["namespace"] = "team"
+    snapshot = cluster(node("a"), slice_of("a", 4), template(1), other, pod("x", "a"))
+    assert (decided(snapshot, 1), decided(snapshot, 2)) == ("admitted", "queued")
+
+
 def test_claims_and_limits_share_the_gpus_of_a_node_whatever_the_alternative() -> None:
     """One of four GPUs is the plugin's; a pod that takes two slices instead leaves a GPU to limits."""
     either = {
