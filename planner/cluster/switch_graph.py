@@ -6,6 +6,7 @@ is connected to the domains above it by links of unknown speed (0).
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -159,28 +160,34 @@ class LeafSpine:
         return self.narrowest_among((switch, other_switch))
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
-        """Returns the lowest bandwidth in Gb/s between any two of these switches, without pairs for which it
-        is not known; None if it is not known for any.
+        """Returns the lowest bandwidth in Gb/s between any two of these switches. The bandwidth of a pair is
+        that of its fastest path: the path whose slowest link is fastest. Pairs that no path of links with
+        known speeds connects are left out; None if this leaves no pair.
 
-        The maximum spanning tree of the graph contains the fastest path between any two switches. Paths from
-        the first switch are enough: the path between two others uses only links of their paths to the first.
+        The maximum spanning trees of the graph (`_widest`) contain the fastest path between any two switches.
+        In each tree, paths from one of the switches are enough: the path between two others uses only links
+        of their paths to it.
         """
         import networkx as nx
 
-        first, *other_ends = dict.fromkeys(ends)
-        if first not in self._widest:
-            return None
-        narrowest = dict[Switch, float]({first: float("inf")})
-        for near, far in nx.bfs_edges(self._widest, first):
-            narrowest[far] = min(narrowest[near], self._widest.edges[near, far].get("gbps") or 0.0)
-        speeds = [narrowest[end] for end in other_ends if narrowest.get(end)]
-        return min(speeds, default=None)
+        narrowest: dict[Switch, float] = {}
+        for end in ends:
+            if end in self._widest and end not in narrowest:
+                narrowest[end] = math.inf
+                for near, far in nx.bfs_edges(self._widest, end):
+                    narrowest[far] = min(narrowest[near], self._widest.edges[near, far]["gbps"])
+        slowest = min((narrowest.get(end, math.inf) for end in ends), default=math.inf)
+        return slowest if slowest < math.inf else None
 
     @cached_property
     def _widest(self) -> nx.Graph[Switch]:
+        """The maximum spanning tree of each group of switches that links with known speeds connect."""
         import networkx as nx
 
-        return nx.maximum_spanning_tree(self.graph, weight="gbps")
+        trees = nx.maximum_spanning_tree(self.graph, weight="gbps")
+        speeds: Iterable[tuple[Switch, Switch, float]] = trees.edges(data="gbps")
+        trees.remove_edges_from([(near, far) for near, far, speed in speeds if not speed])
+        return trees
 
 
 def load() -> None:

@@ -109,6 +109,14 @@ def test_hops_and_the_narrowest_link_come_from_the_graph():
     assert spine.narrowest("l1", "l1") is None
 
 
+@pytest.mark.parametrize("ends", [("l1", "l2", "l3"), ("l2", "l1", "l3")])
+def test_the_slowest_pair_does_not_depend_on_the_order_of_its_switches(ends):
+    """A leaf whose cable has no known speed is left out, also if it is the first."""
+    links = (Link("l1", "s1", 0.0), Link("l2", "s1", 400.0), Link("l3", "s1", 400.0))
+    spine = leaf_spine(snapshot(fabric(3).nodes.values(), [FABRIC], links={"fabric": links}), FABRIC)
+    assert spine.narrowest_among(ends) == 400.0
+
+
 def test_without_cables_the_domains_above_are_the_spines():
     """Leaves of one block are two hops apart, of two blocks four."""
     spine = leaf_spine(racks(4, 2, block=2), topology("block", "rack"))
