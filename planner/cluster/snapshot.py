@@ -30,9 +30,9 @@ from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 
-_ADDED = 50
-"""Trees are rebuilt if at least one node is added for every 50 existing ones. Fewer nodes are added one by
-one, which takes less than a tenth of the time of building the trees."""
+_ADDING_COST = 5
+"""Adding one node to the trees takes about as long as building them from five nodes (measured at 200 to
+20,000 nodes, with racks and without)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -319,10 +319,10 @@ class Snapshot:
         return self._with_base(self.base.with_node(node), node.name)
 
     def with_nodes(self, nodes: Sequence[Node]) -> Snapshot:
-        """Returns the same cluster with these nodes added. Many nodes are added by building the trees again
-        (`_ADDED`).
+        """Returns the same cluster with these nodes added: one by one, or by building the trees again if
+        that takes less time (`_ADDING_COST`).
         """
-        if len(nodes) * _ADDED < len(self.nodes):
+        if len(nodes) * _ADDING_COST < len(self.nodes):
             snapshot = self
             for node in nodes:
                 snapshot = snapshot.with_node(node)
