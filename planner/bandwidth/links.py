@@ -40,15 +40,18 @@ _BY_VERSION = {name.removeprefix("NVLink "): family for family, name in _GENERAT
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The links of a placement. `words` names them and any assumption."""
+    """The rates of a placement's links. `words`: the same as text, with what is assumed: "NVLink 4 450 GB/s,
+    network 50 GB/s a GPU (NDR, assumed)".
+    """
 
     links: Links
     words: str
 
 
 def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[int, ...]:
-    """Returns the number of GPUs in each NVLink domain, largest first. `gpus`: the gang's GPUs by
-    node name.
+    """Returns how many of the gang's GPUs are in each NVLink domain that it uses, the largest number first.
+    `gpus`: the number of the gang's GPUs by node name. On a node with several NVLink domains, the GPUs fill
+    one domain after the other.
     """
     shared: dict[str, int] = {}
     inside: list[int] = []

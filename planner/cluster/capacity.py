@@ -66,7 +66,7 @@ class DomainCapacity:
     chunks: tuple[DomainCapacity, ...] = ()
     is_chunk: bool = False
     span: int = 1
-    """The number of the domain's children that a chunk covers; 1 for all others."""
+    """For a chunk, the number of the domain's children that it covers; for a capacity that is no chunk, 1."""
 
     @property
     def amounts(self) -> Resources:

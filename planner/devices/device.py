@@ -56,5 +56,7 @@ class Device:
 
 
 def own_name(name: object, driver: str) -> str:
-    """Returns the name of an attribute or capacity without the domain, if that is the driver's own."""
+    """Returns the qualified name of an attribute or capacity without its domain if the domain is the
+    driver's; other names are returned as they are.
+    """
     return str(name).removeprefix(driver + "/")

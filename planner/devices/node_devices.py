@@ -114,7 +114,7 @@ class NodeDevices:
         return mask
 
     def whole_gpus(self) -> int:
-        """Returns the mask of the whole GPUs."""
+        """Returns the mask of the devices that are whole GPUs (pool `gpu.nvidia.com`), not MIG instances."""
         return sum(
             1 << index for index, device in enumerate(self.devices) if pool_of(device.device) == CLAIMED_GPU
         )

@@ -18,9 +18,10 @@ from planner.search.space import SearchSpace
 def in_the_way(space: SearchSpace, asked: TopologyRequest) -> str:
     """Returns a sentence about the first topology spread constraint that keeps the gang out; "" for none.
 
-    A constraint keeps the gang out if maxSkew, counted from the domain that can have the fewest pods (from 0
-    if there are fewer domains than minDomains), limits all domains together to fewer pods than the gang has
-    of those that the constraint counts.
+    No domain may have more than n + maxSkew pods. Here n is the largest number of pods that every domain can
+    have, or 0 if there are fewer domains than minDomains. A constraint keeps the gang out if not all of
+    the pods that it counts fit under this limit. Constraints that count other pods of the gang than they
+    constrain are not examined.
     """
     for rule in rules_of(asked.pod_classes):
         # The bound in `_rule_sentence` holds only if the rule counts exactly the pods that it constrains.

@@ -231,7 +231,12 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection:
-    """Returns a connection to a ledger of this schema. Raises `sqlite3.Error` or `LedgerUnavailable`."""
+    """Returns a connection to the ledger in a file, whose tables are created if the file is empty. `create`:
+    whether to create a missing file.
+
+    Raises `LedgerUnavailable` if the file belongs to another program, is damaged or has a newer schema, and
+    `sqlite3.Error` if SQLite cannot open or read it.
+    """
     if create and path != MEMORY:
         _create_private(path)
     # `isolation_level=None`: only `_transaction` begins and ends transactions. `check_same_thread=False`: the

@@ -161,17 +161,21 @@ def max_in_one_zone(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
 
 
 def _is_aligned(allocatable: Sequence[Resources], resource: str, amount: int) -> bool:
-    """Reports whether the Topology Manager aligns the resource; it ignores resources that no zone lists."""
+    """Reports whether the Topology Manager aligns this amount of the resource. It ignores amounts of 0, and
+    resources that no zone lists.
+    """
     return amount > 0 and any(resource in zone for zone in allocatable)
 
 
 def _chosen(
     policy: str, allocatable: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """Returns the indexes of the zones that the kubelet chooses: of the smallest sets of zones that can have
-    the amounts, the first in which they are free.
+    """Returns the indexes of the zones that the kubelet chooses for the amounts (`aligned`); () if there are
+    no amounts, None if the kubelet refuses the request.
 
-    () for a request without aligned resources, None if the kubelet refuses it.
+    Policy `single-numa-node` allows one zone. `restricted` allows the smallest number of zones whose
+    allocatable amounts suffice, which must be the same for every resource. Of the sets with this number of
+    zones, the first in which all amounts are free is chosen.
     """
     if not aligned:
         return ()

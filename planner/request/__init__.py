@@ -1,12 +1,17 @@
 """Resolves a PodGroup against one cluster: topology, levels, device claims, volumes and other pods.
 
-Words of this package: a *level* is a node label key of a topology, as in requests, or its index in the
-topology; a *pod class* is a set of pods that the search treats as equal; a *clique* is a multi-node NVLink
-domain (label `nvidia.com/gpu.clique`); a *channel* is the device that a pod claims in order to use the clique
-of its ComputeDomain; a *slice* is a group of pods of a PodSet that stay in one domain; a *segment* is a slice
-by KAI's rules (see `segments.py`); the *shape* of a pod (`PodShape`) is all of its spec that affects where it
-fits; an *exclusion* (`NodeExclusion`) keeps pods off nodes by the values of a label, and is *passing* if it
-depends on the current state, for example on bound pods, so that it does not apply in the empty cluster.
+Words of this package:
+
+- *level*: a node-label key of a topology, as in requests, or its index in the topology
+- *pod class*: a set of pods that the search treats as equal
+- *clique*: a multi-node NVLink domain (label `nvidia.com/gpu.clique`)
+- *channel*: the device that a pod claims in order to use the clique of its ComputeDomain
+- *slice*: a group of pods of a PodSet that stay in one domain; *segment*: a slice by KAI's rules (`segments`)
+- *shape* of a pod: everything in its spec that affects where it fits (`PodShape`)
+- *exclusion*: keeps pods off nodes by the values of a label (`NodeExclusion`). It is *passing* if it depends
+  on the current state, for example on bound pods, and so does not apply in the empty cluster
+
+The modules:
 
 - `resolve`: turns a PodGroup into a `PlacementProblem`, and derives changed problems from it
 - `topology_request`: levels and pod classes in one topology

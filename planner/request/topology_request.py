@@ -176,8 +176,9 @@ def _check_not_coarser(topology: Topology, part: str, level: int, whole: str, wi
 def _with_affinity_levels(
     topology: Topology, required: int, pod_classes: list[PodClass]
 ) -> tuple[int, list[PodClass]]:
-    """Returns the gang's required level and the pod classes, with pod affinity over the label of a level
-    turned into a required level: of the gang if all its pods must be together, else of the pod class.
+    """Returns the gang's required level and the pod classes, in which pod affinity over the label of a level
+    has become a required level: the gang's if the affinity binds all its PodSets, else the pod class's.
+    Affinity to some of the other PodSets also remains a constraint.
     """
     if not any(pod_class.co_located_over for pod_class in pod_classes):
         return required, pod_classes

@@ -12,8 +12,9 @@ Begin with docs/how-a-plan-is-found.md, then `place`. Words of this package:
 - reservable level: the coarsest level whose domains a gang holds whole if it spans several of them
 - relaxation: the request with each preferred level made required, or dropped to a coarser one
 - attempt: what the search found at one level: the best domain, and how many pods fit there (`LevelAttempt`)
-- budget: the number of steps that a search may take; *exact* or *complete*: the budget did not end the
-  search; *hard*: no further search with another budget may follow
+- budget: the number of steps that a search may take; a search is *exact* or *complete* if its budget did not
+  end it. A *hard* budget is the last: when it ends, no further search with another budget may follow
+- effort: the work that all level searches for one gang with rules over labels may do together
 - beam: in a search that has used up its budget, the number of partial results that are kept at each step
 
 The modules are in the order of their use:

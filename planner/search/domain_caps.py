@@ -168,8 +168,11 @@ class CapTrimmer:
     def _within(
         self, level: int, counted: Sequence[int], each: Sequence[int], max_pods: int
     ) -> Iterator[dict[int, int]]:
-        """Yields counts of the counted pod classes, by class index, that add up to `max_pods` or as close to
-        it as whole units and repeated classes allow.
+        """Yields counts of the counted pod classes, by class index, that are within `max_pods`. All counts
+        that cannot be increased are among them, and others with fewer pods.
+
+        `each`: the counts to reduce, by class index. A pod counts n times if `counted` lists its class n
+        times. Pods that must be together are not split, so a sum may be less than `max_pods`.
         """
         first, weight = counted[0], counted.count(counted[0])
         rest = [index for index in counted if index != first]

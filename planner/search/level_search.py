@@ -176,10 +176,11 @@ class LevelSearch:
         return None
 
     def _use(self, level: int) -> Exclusivity:
-        """Returns which domains the gang may use for a placement at this level.
+        """Returns which nodes the gang may use for a placement at this level (see `Exclusivity`).
 
-        In mode `domain` the gang will hold the domain of the level, or, above the reservable level, each
-        domain of the reservable level that it uses.
+        In mode `domain`, the gang must be able to hold its domains whole: "clear" if it will hold the domain
+        of this level, "apart" if the level is above the reservable one, so that it will hold each domain of
+        the reservable level that it uses. In other modes "shared".
         """
         if self.mode != "domain":
             return "shared"

@@ -151,8 +151,9 @@ def _had_error(context: RequestContext, error: InputError) -> bool:
 
 
 def _mutate(context: RequestContext, obj: Json) -> Decision:
-    """Returns the decision of the mutating call. If an update repeats the manifest of the stored object, the
-    decision is made on the object with its stored templates (`updates.reapply`).
+    """Returns the decision of the mutating call on `obj`. If an update asks for the same pod templates as
+    before (a second `kubectl apply`), it is made on `obj` with the stored templates, so that they stay as
+    admission changed them (`updates.reapply`).
     """
     evaluation = Evaluation(context, obj)
 

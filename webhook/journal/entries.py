@@ -221,8 +221,8 @@ LATEST = 4_102_444_800.0
 
 
 def _time(seconds: object) -> float:
-    """Returns the time in seconds since the epoch. Raises `NotAnEntryError` if it is not a number before
-    2100.
+    """Returns the time in seconds since the epoch. Raises `NotAnEntryError` if it is not a number from 1970
+    to 2100 (`LATEST`).
     """
     if not isinstance(seconds, (int, float)) or not 0 <= seconds < LATEST:
         raise NotAnEntryError(f"time is {as_json(seconds)}, which is no number of seconds from 1970 to 2100")

@@ -24,7 +24,7 @@ class RunLengths:
     _seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, reservation: str, begun: float, seconds: float) -> None:
-        """Adds a run. It must be later than earlier runs of the same reservation."""
+        """Adds a run. The runs of one reservation must be added in the order of their starts."""
         self._begun.setdefault(reservation, []).append(begun)
         self._seconds.setdefault(reservation, []).append(seconds)
 

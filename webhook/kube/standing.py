@@ -39,9 +39,10 @@ from webhook.policy.model.policy import PolicySet
 from webhook.workloads.keys.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
-"""`running`: all pods of the gang are bound. `starting`: the gang holds a place, and some pods are not bound
-yet. `admitted`: the gang waits, and the controller places it in its next round. `waiting`: the gang is in the
-queue. `stuck`: the gang lost nodes of its place, and there is no other place.
+"""`running`: pods of the gang are bound, and none of its existing pods is unbound. `starting`: the gang holds
+a place, and has no bound pod, or some unbound ones. `admitted`: the gang waits, and the controller places it
+in its next round. `waiting`: the gang is in the queue. `stuck`: the gang lost nodes of its place, and there
+is no other place.
 """
 
 

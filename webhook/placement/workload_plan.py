@@ -105,9 +105,10 @@ class WorkloadPlan:
     def gated(self) -> bool:
         """Whether the object's pods get the gate.
 
-        They do if the object is queued, its `on-unavailable` is `queue`, and some gang waits for something
-        other than new nodes or evictions: autoscalers add no node for a gated pod, and schedulers evict
-        nothing for it."""
+        They do if the object is queued and not suspended (`preview`), its `on-unavailable` is `queue`, and
+        some gang waits for something other than new nodes or evictions: autoscalers add no node for a gated
+        pod, and schedulers evict nothing for it.
+        """
         waiting = [placed for placed in self.placed if placed.answer.decision == "queued"]
         return (
             self.decision == "queued"

@@ -28,7 +28,9 @@ from webhook.report.model import EXEMPTION, MUTATION, Outcome, Result
 from webhook.report.offender import fields_named, offending_field, warned_field
 
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):\d+)?", re.DOTALL)
-"""The file of an `InputError`, with line and column if the file does not parse."""
+"""Matches the location in an `InputError` (`where.file`): a file, followed by line and column if the file
+does not parse.
+"""
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _EFFECTS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
 """The effect that mode `enforce` would have: by the rule for a result of a policy, by the decision on the
@@ -108,8 +110,9 @@ def _about(error: InputError) -> str:
 
 
 def _in_mode(result: Result, mode: Mode) -> Result:
-    """Returns the result as it is if the namespace has this mode: unless it is `enforce`, a refusal becomes
-    a warning, and the message names the effect that the mode prevents, such as `not refused`.
+    """Returns the result as a namespace of this mode reports it: unchanged in `enforce`; in other modes, a
+    failure or an error becomes a warning, and the message names the effect that the mode prevents, such as
+    `not refused`.
     """
     if mode == "enforce":
         return result

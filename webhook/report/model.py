@@ -162,8 +162,8 @@ class Report:
 
     @property
     def policies_told(self) -> tuple[dict[str, dict[Outcome, int]], int]:
-        """The rows of `by_policy` for each policy with a finding or a change (for all policies if `every` is
-        set), and the number of policies that are left out.
+        """The number of results of each outcome, for each policy with a finding or a change (for all policies
+        if `every` is set), in the order of `by_policy`; and the number of policies that are left out.
         """
         counts, changes = self.by_policy, self.changes
         spoken = {

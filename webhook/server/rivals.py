@@ -22,11 +22,14 @@ in flight.
 """
 
 MAX_PER_THREAD = 3
-"""The maximum number of rivals for each other thread, while this replica is *alone*, that is, had no conflict
-within `REMEMBERED_SECONDS`, so that other replicas seem to choose no places. If a call assumes n rivals, it
-chooses one of n + 1 equal places: it conflicts with one other call once in n + 1 times, and makes n / 2 more
-plans on average. If a conflict costs ten plans, the sum 10 / (n + 1) + n / 2 is lowest for three (or four)
-rivals. With more threads fewer for each would do; `MAX_SKIPPED` of `plan_aside` bounds them all.
+"""The maximum number of assumed rivals for each deciding thread of this replica beside the call's own, while
+the replica is *alone*: it had no conflict within `REMEMBERED_SECONDS`, so other replicas seem to choose no
+places.
+
+A call that assumes n rivals chooses one of n + 1 equal places. It conflicts with another call with
+probability 1 / (n + 1), and makes n / 2 more plans on average. If a conflict costs as much as ten plans, the
+cost 10 / (n + 1) + n / 2 is lowest for n = 3 and n = 4. With more threads a smaller number would be enough
+for each; `MAX_SKIPPED` of `plan_aside` limits the sum.
 """
 
 REMEMBERED_SECONDS = 10.0

@@ -107,7 +107,9 @@ class ReportLog:
         return tuple(sorted({revision for revision, _ in self._reports.values() if revision}))
 
     def read(self, item: Json) -> tuple[str, tuple[str, list[Json]]]:
-        """Returns the namespace of a Report, and its revision and results."""
+        """Returns the namespace of a Report, the revision of the policies that made it ("" if not stated),
+        and its results.
+        """
         metadata = item["metadata"]
         revision = str((metadata.get("annotations") or {}).get("bayplan.dev/revision", ""))
         rows = [row for row in item.get("results") or () if isinstance(row, dict)]

@@ -58,9 +58,11 @@ class Pods(Collection[BoundPod]):
         return self.by_node.get(node, ()) or ()
 
     def of_gang(self, gang: str, reservation_id: str) -> Iterator[BoundPod]:
-        """Yields the gang's pods (`belongs_to_gang`), node by node.
+        """Yields the pods that carry the id of the gang's reservation (`belongs_to_gang`), in the order of
+        their nodes' names.
 
-        Reads only nodes with pods that carry the id, because reading all pods for each gang is quadratic.
+        Reads only the nodes that `carriers` has for the id, because reading all pods for each gang is
+        quadratic.
         """
         return (
             pod

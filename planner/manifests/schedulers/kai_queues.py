@@ -85,7 +85,9 @@ class KaiQueues:
 
 
 def _amount(resources: Mapping[str, object], resource: str, bound: str, where: Where) -> float | None:
-    """Returns a number in `spec.resources`; None if it is missing. Raises `InputError` for anything else."""
+    """Returns the "limit" or "quota" (`bound`) of a resource in `spec.resources`, in KAI's unit; None if it
+    is missing. Raises `InputError` if it is no number.
+    """
     amounts = mapping(resources.get(resource), where.at_path(f"spec.resources.{resource}"))
     stated = amounts.get(bound)
     if stated is None:

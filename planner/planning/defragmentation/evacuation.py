@@ -71,8 +71,8 @@ def _move(movable: Movable, left: Snapshot, group: PodGroup, answer: Answer) -> 
 
 
 def _planning_input(snapshot: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
-    """Returns the cluster without the movable's reservation but with its pods, and the gang to plan there,
-    with a reserve mode other than `none`.
+    """Returns the cluster without the movable's reservation but with its pods, and the gang to plan there.
+    The gang's reserve mode is `nodes` in place of `none`, so that later plans count its new place.
     """
     group = movable.group
     if group.reserve == "none":  # the next plans must count its new place, which the ledger will not contain

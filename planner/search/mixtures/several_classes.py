@@ -164,7 +164,12 @@ class SeveralClassesPacking(DomainPacking):
         return super()._min_cost(class_id, goal, ceiling)
 
     def _min_cost_pooled(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
-        """Returns the lowest cost by pools. Raises `BudgetEnded` if they do not decide it."""
+        """Returns the lowest cost of `goal` in a domain of the class, found with pooled classes; None if the
+        domain cannot hold the goal or the cost is above `ceiling`.
+
+        Raises `BudgetEnded` if the budget ends, or if the pods cannot be assigned to the cheapest hosts that
+        the pools find.
+        """
         among = directions(self._pod_classes, self.counts.each(goal))
         scarcest = self._scarcest(class_id, goal, among)
         if scarcest is None:

@@ -272,8 +272,9 @@ def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[
 def _with_pods_that_fit(
     level_search: TreeSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
 ) -> tuple[LevelAttempt, ...]:
-    """Returns the attempts, the last one with the number of pods that fit under the rules; with several pod
-    classes this number is 0.
+    """Returns the attempts, the last one with the largest number of pods for which a search found a placement
+    under the rules, and a note with the cause. The number is found by bisection over one pod class; it is 0
+    for several pod classes.
     """
     min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
     max_pods = min(

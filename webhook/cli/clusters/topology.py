@@ -56,7 +56,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run_propose(args: argparse.Namespace) -> int:
-    """Prints a proposed Topology for each group of nodes, with notes as comments. Returns 1 if there is none.
+    """Prints a proposed Topology for each group of nodes whose topology labels have the same keys, with notes
+    as comments. Returns 1 if there is none.
 
     Raises `InputError` for a cluster that cannot be read.
     """

@@ -334,11 +334,11 @@ def _epoch(date: str, default: float) -> float:
 
 
 async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, account: Path = ACCOUNT) -> Api:
-    """Returns a client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or from the pod's service
-    account.
+    """Returns a client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or, with `in_cluster`, from the
+    pod's service account.
 
-    `account`: the folder with the service account's CA and token, which is read again each minute. Raises
-    `InputError` if the configuration is missing or malformed. No call is made yet.
+    `account`: the folder with the service account's CA, and its token, which is read again each minute.
+    Raises `InputError` if the configuration is missing or malformed. No call is made yet.
     """
     configuration = generated.Configuration()
     where = "--in-cluster" if in_cluster else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")

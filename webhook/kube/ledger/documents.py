@@ -81,8 +81,8 @@ def proposed(reservation: Reservation) -> Json:
 
 
 def as_next(reservation: Reservation, expires: float) -> Reservation:
-    """Returns the proposal of another place for a gang that holds one: a reservation in a second object,
-    which expires.
+    """Returns the proposal of another place for a gang that holds a place: the reservation under the name of
+    a second object, as a hold that expires at `expires` (seconds since the epoch).
 
     The gang's own object keeps the former place until the gang is known to hold the new one.
     """

@@ -63,7 +63,7 @@ class Defragmenter:
     clock: Callable[[], float] = time.monotonic
     look_seconds: float = LOOK_SECONDS
     _waiting: Lasting = field(default_factory=Lasting)
-    """Since when each gang waits whose namespace allows moves for it."""
+    """Since when this leader has seen each gang wait; only gangs in namespaces that allow moves for them."""
     _began: float = 0.0
     """When the last moves began, or this replica began to lead. Here and below: seconds of `clock`."""
     _next_search: float = 0.0

@@ -105,7 +105,9 @@ def _nothing(_: str) -> None:
 
 
 async def _path(api: Api, kind: ParamKind) -> str:
-    """Returns the API path of the kind's objects in all namespaces; "" if the kind is not served."""
+    """Returns the API path of the kind's objects in all namespaces; "" if its API version is served without
+    this kind. Raises `ApiError` (404) if the API version is not served.
+    """
     root = "/apis" if "/" in kind.api_version else "/api"
     served = await api.get(f"{root}/{kind.api_version}")
     resource = _resource(served.get("resources") or (), kind.kind)

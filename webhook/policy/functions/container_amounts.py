@@ -117,8 +117,10 @@ def _lasting(box: StatedContainer, reduction: int, rules: AmountRules) -> Json:
 
 
 def _ordinary_init(box: StatedContainer, later: int, rules: AmountRules) -> Json:
-    """Returns an ordinary init container's amount by `_stated_or_share`. As its share counts at least the
-    amount of the containers that start later (`later`, up to the maximum of the LimitRange).
+    """Returns an ordinary init container's amount, as text: the stated amount or its share
+    (`_stated_or_share`). The share, also of a container without GPUs, is at least `later`: the amount of the
+    lasting containers that start after it, in cores or bytes, at most the maximum of the LimitRange. If that
+    is 0, the share is at least `rules.small`.
 
     Kubernetes counts for a pod the larger of the sum of its lasting containers, and each init container with
     the sidecars that started before it. An amount up to `later` therefore does not increase the pod's.

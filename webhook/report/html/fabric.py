@@ -46,7 +46,9 @@ def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
 
 
 def racks(rows: Iterable[MapRow], gangs: Iterable[str]) -> str:
-    """Returns the racks that an object's `gangs` use, with discs on their nodes; "" if there are none."""
+    """Returns the HTML of the racks that an object's gangs use (`rows`), with a sign (`OWN`) on the nodes of
+    these gangs; "" if there are no racks.
+    """
     own = frozenset(gangs)
     drawn = "".join(_own_row(row, own) for row in rows)
     return f"<div>\n{drawn}</div>\n" if drawn else ""

@@ -39,8 +39,9 @@ _NEAR_DOMAIN = 0.8
 
 
 _TELLING = 12
-"""Minimum length of a key's name that is compared with the names in all domains, if the key's own domain has
-no similar name. Shorter names (`queue`) may be keys of any system."""
+"""Minimum length of a key's name that is compared with the names of all domains. This is done if the key has
+no domain, or if no name of its own domain is similar. Shorter names (`queue`) may be keys of any system.
+"""
 
 
 _REAL = frozenset(
