@@ -126,35 +126,38 @@ class CapacityIndex:
         self._pool = pool
         self._roots = roots or {}
 
-    def of(self, tree: TopologyTree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
+    def of(
+        self, tree: TopologyTree, host: Callable[[Subtree], DomainCapacity], common: object = None
+    ) -> DomainCapacity:
         """Returns the capacity of a tree's root. `host` computes the capacity of one host; after the first
-        call for a tree, it is called only for hosts that are new or have changed.
+        call for a tree, it is called only for hosts that are new or have changed. `common`: a value on which
+        the capacities of all hosts depend; after another value, all are computed again.
         """
         with self._pool.lock:
             remembered = self._roots.get(tree.lasting)
-            if remembered is None:
+            if remembered is None or remembered[3] != common:
                 capacity = build(self._pool, tree.root, host)
             else:
-                former, capacity, changed_nodes = remembered
+                former, capacity, changed_nodes, _ = remembered
                 if former is tree.root and not changed_nodes:  # a plan reads the capacity several times
                     return capacity
                 places = [tree.places[name] for name in changed_nodes if name in tree.places]
                 capacity = rebuild(self._pool, former, tree.root, capacity, places, host)
-            self._roots[tree.lasting] = (tree.root, capacity, frozenset())
+            self._roots[tree.lasting] = (tree.root, capacity, frozenset(), common)
             return capacity
 
     def with_changed_nodes(self, changed_nodes: Set[str]) -> CapacityIndex:
         """Returns the index after these nodes were changed, added or removed."""
         with self._pool.lock:
             roots = {
-                tree: (root, capacity, before | changed_nodes)
-                for tree, (root, capacity, before) in self._roots.items()
+                tree: (root, capacity, before | changed_nodes, common)
+                for tree, (root, capacity, before, common) in self._roots.items()
             }
         return CapacityIndex(self._pool, roots)
 
 
-_Root = tuple[Subtree, DomainCapacity, frozenset[str]]
-"""A tree's root at an earlier moment, its capacity then, and the nodes that have changed since."""
+_Root = tuple[Subtree, DomainCapacity, frozenset[str], object]
+"""A tree's root at an earlier moment, its capacity then, the nodes that have changed since, and `common`."""
 
 
 def build(pool: CapacityPool, branch: Subtree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:

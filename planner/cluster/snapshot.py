@@ -101,7 +101,12 @@ class Snapshot:
 
     def capacity(self, tree: TopologyTree) -> DomainCapacity:
         """Returns the free capacity of a tree at this moment."""
-        return self._capacity.of(tree, lambda branch: self._host_capacity(branch, tree.cluster[branch.node]))
+        base = self.base
+        return self._capacity.of(
+            tree,
+            lambda branch: self._host_capacity(branch, tree.cluster[branch.node]),
+            common=base.devices.kinds if base.claims.slices else None,
+        )
 
     def _host_capacity(self, branch: Subtree, node: Node) -> DomainCapacity:
         holds = self.holds.on(node.name)
@@ -364,12 +369,8 @@ class Snapshot:
 
         This is the only place that copies the computed values of a snapshot. `holds` must match
         `reservations`. All nodes of `base` that are not in `changed_nodes` must be the same and have the same
-        places in its trees. With ResourceSlices, devices of a new kind on one node may affect every node: the
-        minimum that a pod's claim takes is a minimum over all kinds.
+        places in its trees.
         """
-        former = self.base.index.devices
-        if base is not None and former and base.claims.slices and not base.devices.has_kinds_of(former):
-            changed_nodes = set(base.nodes)
         snapshot = Snapshot(
             self.base if base is None else base,
             self.bound if bound is None else bound,

@@ -58,6 +58,7 @@ class Devices:
     _claim_specs: dict[tuple[bool, str], ClaimSpec | None] = field(default_factory=dict)
     _min_amounts: dict[ClaimSpec, dict[str, int]] = field(default_factory=dict)
     _extended_claims: dict[str, ClaimSpec] | None = None
+    _kinds: tuple[object, ...] | None = None
 
     @staticmethod
     def of(nodes: Iterable[Node], claims: Claims, node_devices: DevicesByNode) -> Devices:
@@ -69,16 +70,15 @@ class Devices:
         """Returns the same devices with other claims; nodes and ResourceSlices must be unchanged."""
         return Devices(claims, node_devices, self.node_kinds)
 
-    def has_kinds_of(self, former: Devices) -> bool:
-        """Reports whether the nodes have the same kinds of devices as in `former`, in other numbers of nodes
-        at most. A claim of a bound pod then takes the same (`min_amounts`) as before.
-        """
-        return self is former or self._kinds == former._kinds
-
     @property
-    def _kinds(self) -> tuple[object, ...]:
-        kinds = frozenset(frozenset(node_kind.devices.items()) for node_kind in self.node_kinds)
-        return kinds, self.claims.slices.not_node_local
+    def kinds(self) -> tuple[object, ...]:
+        """The kinds of devices of all nodes, whatever the number of nodes with each. What a claim of a bound
+        pod takes (`min_amounts`) depends on them: it is a minimum over all kinds.
+        """
+        if self._kinds is None:
+            kinds = frozenset(frozenset(node_kind.devices.items()) for node_kind in self.node_kinds)
+            self._kinds = kinds, self.claims.slices.not_node_local
+        return self._kinds
 
     def find(self, use: ClaimUse, namespace: str) -> ResourceClaim | None:
         """Returns the claim or template that a pod refers to, or None if the cluster does not have it."""
