@@ -125,7 +125,7 @@ def _differ(paths: Iterable[Domain], level: int) -> bool:
 
 def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
     """Returns the largest ratio of downlink to uplink speed among the gang's leaf switches; 1 for a single
-    leaf.
+    leaf, and if the Topology lists no link of known speed.
     """
     spine = cabled_leaf_spine(snapshot, topology)
     leaves = {spine.switch_of(name) for name in nodes} if spine is not None else set()
@@ -136,7 +136,7 @@ def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> flo
 
 def _ratio(snapshot: Snapshot, spine: LeafSpine, leaf: Switch) -> float:
     """Returns the total speed of a leaf switch's cables to nodes, divided by that of its cables to other
-    switches; at least 1.
+    switches; at least 1, also if one of the two is not known.
     """
     down = up = 0.0
     for other, cable in spine.graph.adj[leaf].items():

@@ -123,7 +123,7 @@ class LeafSpine:
         return self._neighbours[leaf.switch]
 
     def hops(self, leaf: Leaf, other_leaf: Leaf) -> int:
-        """Returns the number of hops between two leaves, `FARTHEST` if there is no path."""
+        """Returns the number of hops between two leaves; 0 for the same leaf, `FARTHEST` without a path."""
         if leaf.switch == other_leaf.switch:
             return 0
         neighbours = self.neighbours(leaf)
@@ -155,7 +155,7 @@ class LeafSpine:
     def narrowest(self, switch: Switch, other_switch: Switch) -> float | None:
         """Returns the bandwidth in Gb/s between two switches: the slowest link of the fastest path.
 
-        None if it is not known.
+        None if it is not known, or if both are the same switch.
         """
         return self.narrowest_among((switch, other_switch))
 

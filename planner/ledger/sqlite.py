@@ -101,8 +101,9 @@ class SqliteLedger:
         return await self._call(lambda connection: self._reserve_all(connection, wishes, now))
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """Makes the hold permanent because its workload exists. Returns False if there is no live
-        reservation."""
+        """Makes the hold with this id permanent, because its workload (UID `owner_uid`) exists. Returns False
+        if there is no live reservation.
+        """
         return await self._call(lambda connection: self._claim(connection, reservation_id, owner_uid, now))
 
     async def give_back(self, seen: Reservation) -> bool:

@@ -66,7 +66,9 @@ SCOPE_LABEL = "bayplan.dev/topology-manager-scope"
 
 
 GPUS_LABEL = "bayplan.dev/gpus-per-numa-node"
-"""The GPUs in a NUMA zone, which administrators may write on nodes that publish no NodeResourceTopology."""
+"""The node label with the number of GPUs in a NUMA zone. Administrators may set it on nodes without a
+NodeResourceTopology.
+"""
 
 
 def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:

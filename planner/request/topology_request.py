@@ -22,9 +22,9 @@ from planner.request.validation import Refusal
 
 
 class GpuLimit(NamedTuple):
-    """The maximum number of GPUs that the gang may use in one domain of the level with this index, except
-    domains of nodes without the level's label. `used`: how many of them other pods of the gang use already,
-    by domain.
+    """A limit: the gang may use at most `gpus` GPUs in one domain of the level with the index `level`.
+    `used`: how many of them other pods of the gang use already, by domain. A domain of nodes without the
+    level's label has no limit.
     """
 
     level: int

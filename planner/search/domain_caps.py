@@ -117,9 +117,9 @@ class CapTrimmer:
         self._cuts: dict[tuple[int, PodCount, CountCap], tuple[PodCount, ...]] = {}
 
     def bound(self, level: int, counts: PodCount, caps: Iterable[CountCap]) -> PodCount:
-        """Returns, by pod class, an upper bound of the counts within the caps; exact for a single pod class.
+        """Returns, for each pod class, an upper bound of its pods within the caps; exact for a single class.
 
-        `level`: the level of the domain that has the caps.
+        `level`: the level of the domain that has the caps. `counts`: the counts to reduce.
         """
         each = list(self._counts.each(counts))
         for keepers, counted, max_pods in caps:
@@ -132,9 +132,10 @@ class CapTrimmer:
         return self._counts.pack(each)
 
     def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
-        """Returns the largest counts within the caps; several, if less of one class leaves room for another.
+        """Returns counts within the caps. All that cannot be increased are among them: several, if fewer pods
+        of one class leave room for another.
 
-        `each`: the counts to reduce.
+        `level`: the level of the domain that has the caps. `each`: the counts to reduce.
         """
         for cap in caps:
             if len(each) == 1:

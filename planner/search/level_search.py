@@ -43,15 +43,17 @@ from planner.search.space import SearchSpace
 CLASSES: CacheSection[tuple[Hashable, Exclusivity, Weights], CapacityClasses] = CacheSection(
     "capacity classes", results=len
 )
-"""Keyed by the pod classes, the domains that they may use (`Exclusivity`), and the weights. Entries never
-become stale, because each result depends only on a domain's capacity. Each new capacity adds a result."""
+"""The capacity classes, by the pod classes, the nodes that these may use (`Exclusivity`), and the weights.
+Entries never become stale: each result depends only on a domain's capacity. Each new capacity adds a result.
+"""
 
 RANKINGS: CacheSection[tuple[Hashable, int, Exclusivity, Weights], DomainRanking] = CacheSection(
     "domain rankings", results=lambda ranking: ranking.size
 )
-"""Keyed by the pod class, the required level, the domains that the class may use, and the weights. Entries
-never become stale and grow like those of `CLASSES`. Only for requests with a single pod class: the packing of
-several classes uses the budget of one plan, so no later plan can use it."""
+"""The rankings of domains for a single pod class, by this class, the required level, the nodes that the class
+may use, and the weights. Entries never become stale and grow like those of `CLASSES`. With several classes a
+ranking is not kept: its packing uses the budget of one plan, so no later plan can use it.
+"""
 
 
 _BEAMS = (24, 6)
@@ -84,7 +86,8 @@ class LevelSearch:
 
     def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
         """Returns the best placement of these pod classes inside one domain of the `required` level (ROOT:
-        anywhere in the tree)."""
+        anywhere in the tree), if one is found, and the attempts at each level.
+        """
         return self.space.base.plan_cache.exclusively(
             lambda: self._search_within_budget(pod_classes, required)
         )
@@ -106,7 +109,7 @@ class LevelSearch:
 
     def fits_at(self, level: int) -> LevelAttempt:
         """Returns the best domain of exactly this level and the number of pods that it holds, with preferred
-        levels ignored.
+        levels ignored; no domain and 0 pods if the budget ends first.
         """
         return self.space.base.plan_cache.exclusively(lambda: self._fits_at(level))
 
@@ -246,7 +249,7 @@ class LevelSearch:
         clear: bool,
     ) -> LevelAttempt:
         """Returns the attempt at a level of which no domain holds the whole gang: it names the domain that
-        holds the most pods, and their number.
+        holds the most pods, and their number; no domain and 0 pods if none is free.
         """
         nearest = ranking.nearest(self.space.capacity, match, level, clear=clear)
         if nearest is None:

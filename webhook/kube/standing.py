@@ -56,15 +56,16 @@ HEALTH_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class GangStanding:
-    """The state of one gang. `group`: its request; None if only its reservation is known. `created`: seconds
-    since the epoch, 0 if only its reservation is known.
+    """The state of one gang. `group`: its request; None if only its reservation is known. `created`: when its
+    object was created, in seconds since the epoch; 0 if only its reservation is known.
 
-    `position`: in the queue, from 1; 0 if the gang is not queued. `bound`: the number of its pods on nodes,
-    at most its size; `surplus`: the number beyond its size, for example a pod that terminates while its
-    replacement has started; `gated`: the number that wait at Bayplan's scheduling gate. `reservation`: what
-    the gang holds, or will hold if it is `admitted`. `answer`: the
-    planner's, for example why it waits or is stuck; None if it was not planned. `place`: why it has its
-    position in the queue.
+    `position`: its position in the queue, from 1; 0 if the gang is not queued. `place`: why it has this
+    position; None if it is not queued. `bound`: the number of its pods on nodes, at most its size.
+    `surplus`: the number of pods on nodes beyond its size, for example one that terminates while its
+    replacement has started. `gated`: the number of pods that wait at Bayplan's scheduling gate.
+
+    `reservation`: what the gang holds, or will hold if it is `admitted`; None if it is `waiting`. `answer`:
+    the planner's answer, for example why it waits or is stuck; None if it was not planned.
     """
 
     name: str

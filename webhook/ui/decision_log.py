@@ -81,7 +81,7 @@ class ReportLog:
     def __init__(self, notify: Callable[[], None]) -> None:
         self._notify = notify
         self._reports: dict[str, tuple[str, list[Json]]] = {}
-        """By namespace, the revision of the policies, and the results."""
+        """The revision of the policies and the results in each Report, by the Report's namespace."""
 
     def newest(self, count: int = MAX_DECISIONS) -> list[DecisionEntry]:
         """Returns the newest results as decisions, at most `count`, the latest first."""

@@ -65,7 +65,9 @@ def _one_by_one(
 
 
 def _move(movable: Movable, left: Snapshot, group: PodGroup, answer: Answer) -> Relocation | WithoutPlace:
-    """Returns the new place that the answer gives the movable; `left`, `group`: see `_planning_input`."""
+    """Returns the new place that the answer gives the movable, or `WithoutPlace` with the answer. `left`,
+    `group`: see `_planning_input`.
+    """
     reservation = reservation_for(left, group, answer)
     return WithoutPlace(movable, answer) if reservation is None else Relocation(movable, reservation)
 

@@ -57,7 +57,7 @@ _MAX_DIRECTIONS = 5
 
 
 class _PooledPacking(DomainPacking):
-    """Searches for the cheapest hosts that have enough in the given directions."""
+    """Searches for the cheapest hosts that have enough weight in the directions of `pooled`."""
 
     classes: PooledClasses
 

@@ -324,8 +324,8 @@ def _proxy(host: str) -> str | None:
 
 
 def _epoch(date: str, default: float) -> float:
-    """Returns the time at zero of the monotonic clock, from an answer's Date header, or `default` if it is
-    invalid.
+    """Returns the time at zero of the monotonic clock, in seconds since the epoch, from an answer's Date
+    header; `default` if the header is missing or invalid.
     """
     try:
         return parsedate_to_datetime(date).timestamp() - time.monotonic()
@@ -356,8 +356,8 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
 
 
 def _existing(kubeconfig: str) -> str:
-    """Returns the paths unchanged. Raises `InputError` if none of them exists, because the package treats a
-    missing file as an empty one.
+    """Returns the argument, a path or a list of paths as in $KUBECONFIG. Raises `InputError` if none of them
+    exists, because the package treats a missing file as an empty one.
     """
     if not any(Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
         raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))

@@ -104,7 +104,8 @@ def is_next(name: str) -> bool:
 def moved(reservation: Reservation, order: int, former: Entry) -> Json:
     """Returns the merge patch that gives the gang's own object the place that was proposed with `order`.
 
-    The patch applies only to the version of `former`; those of `claimed` and `prolonged`, to that of `entry`.
+    `former`: the object's entry. Like the patches of `claimed` and `prolonged`, this one applies only to the
+    version of the entry.
     """
     document = proposed(reservation)
     return {
@@ -115,7 +116,7 @@ def moved(reservation: Reservation, order: int, former: Entry) -> Json:
 
 
 def claimed(entry: Entry, owner_uid: str) -> Json:
-    """Returns the merge patch of a claim."""
+    """Returns the merge patch that makes a hold permanent. `owner_uid`: the UID of its workload."""
     return {
         "metadata": {"resourceVersion": str(entry.version)},
         "status": {"state": "claimed", "expires": None, "ownerUID": owner_uid, "since": entry.order},
@@ -123,7 +124,7 @@ def claimed(entry: Entry, owner_uid: str) -> Json:
 
 
 def prolonged(entry: Entry, expires: float) -> Json:
-    """Returns the merge patch that sets another expiry, in seconds since the epoch."""
+    """Returns the merge patch that lets a hold expire at `expires`, in seconds since the epoch."""
     return {
         "metadata": {"resourceVersion": str(entry.version)},
         "status": {"expires": expires, "since": entry.order},

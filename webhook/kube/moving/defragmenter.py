@@ -259,8 +259,8 @@ def _limits(runtime: ClusterRuntime, gang: str) -> MoveLimits:
 
 
 def ref_of(seen: ClusterObjects, name: str) -> Ref | None:
-    """Returns the object NAMESPACE/KIND/NAME of a gang, or of the gang of one of its replicas; None if the
-    object was not listed.
+    """Returns the object NAMESPACE/KIND/NAME with which the name of a gang begins; None if the object was not
+    listed.
     """
     namespace, kind, own = name.split("/")[:3]
     for obj in seen.objects:

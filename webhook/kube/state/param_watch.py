@@ -68,7 +68,7 @@ class ParamsWatch:
             return [followed.reflector for followed in self._kinds.values()]
 
     def waiting(self) -> str:
-        """Returns which kind has not been read yet; "" if all have."""
+        """Returns, in words, one kind whose objects have not been read yet; "" if all have been."""
         with self._lock:
             left = [f for f in self._kinds.values() if not f.reflector.synced.is_set()]
         return f"{left[0].reflector.path}: not read yet" if left else ""
