@@ -152,13 +152,6 @@ class LeafSpine:
             return leaves
         return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
 
-    def narrowest(self, switch: Switch, other_switch: Switch) -> float | None:
-        """Returns the bandwidth in Gb/s between two switches: the slowest link of the fastest path.
-
-        None if it is not known, or if both are the same switch.
-        """
-        return self.narrowest_among((switch, other_switch))
-
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
         """Returns the lowest bandwidth in Gb/s between any two of these switches. The bandwidth of a pair is
         that of its fastest path: the path whose slowest link is fastest. Pairs that no path of links with

@@ -104,9 +104,9 @@ def test_hops_and_the_narrowest_link_come_from_the_graph():
     """Leaf, spine, leaf are two hops; the narrowest link on the way is the slow leaf's."""
     spine = leaf_spine(fabric(slow=(2,)), FABRIC)
     assert spine.hops(spine.leaves[0], spine.leaves[4]) == 2
-    assert spine.narrowest("l1", "l3") == 400.0
-    assert spine.narrowest("l1", "l2") == 100.0
-    assert spine.narrowest("l1", "l1") is None
+    assert spine.narrowest_among(["l1", "l3"]) == 400.0
+    assert spine.narrowest_among(["l1", "l2"]) == 100.0
+    assert spine.narrowest_among(["l1", "l1"]) is None
 
 
 @pytest.mark.parametrize("ends", [("l1", "l2", "l3"), ("l2", "l1", "l3")])
@@ -122,7 +122,7 @@ def test_without_cables_the_domains_above_are_the_spines():
     spine = leaf_spine(racks(4, 2, block=2), topology("block", "rack"))
     assert spine.hops(spine.leaves[0], spine.leaves[1]) == 2
     assert spine.hops(spine.leaves[0], spine.leaves[2]) == 4
-    assert spine.narrowest(spine.leaves[0].switch, spine.leaves[1].switch) is None
+    assert spine.narrowest_among([spine.leaves[0].switch, spine.leaves[1].switch]) is None
 
 
 def test_the_leaf_level_is_the_one_that_is_called_so():
