@@ -91,7 +91,7 @@ BOARDS: Mapping[str, Board] = {name: _seven(name, names) for name, names in _SEV
 """All known boards by name."""
 
 
-_PRODUCTS = (  # words that the product label contains, and the board; the first matching row is used
+_PRODUCTS = (  # words in the product label, and the board; the first matching row counts (GB300 before B300)
     (("GB300",), "GB300"),
     (("GB200",), "GB200"),
     (("GH200", "144GB"), "GH200-144"),
