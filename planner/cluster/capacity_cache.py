@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from threading import RLock
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked, worth_of
@@ -112,6 +113,17 @@ class CapacityPool:
             return capacity
 
 
+class _Root(NamedTuple):
+    """A tree's root at an earlier moment, its capacity then, with which `common` that was computed
+    (`CapacityIndex.of`), and the nodes that have changed since.
+    """
+
+    root: Subtree
+    capacity: DomainCapacity
+    changed_nodes: frozenset[str]
+    common: object
+
+
 class CapacityIndex:
     """The capacities of trees at one moment, computed on demand.
 
@@ -135,7 +147,7 @@ class CapacityIndex:
         """
         with self._pool.lock:
             remembered = self._roots.get(tree.lasting)
-            if remembered is None or remembered[3] != common:
+            if remembered is None or remembered.common != common:
                 capacity = build(self._pool, tree.root, host)
             else:
                 former, capacity, changed_nodes, _ = remembered
@@ -143,21 +155,17 @@ class CapacityIndex:
                     return capacity
                 places = [tree.places[name] for name in changed_nodes if name in tree.places]
                 capacity = rebuild(self._pool, former, tree.root, capacity, places, host)
-            self._roots[tree.lasting] = (tree.root, capacity, frozenset(), common)
+            self._roots[tree.lasting] = _Root(tree.root, capacity, frozenset(), common)
             return capacity
 
     def with_changed_nodes(self, changed_nodes: Set[str]) -> CapacityIndex:
         """Returns the index after these nodes were changed, added or removed."""
         with self._pool.lock:
             roots = {
-                tree: (root, capacity, before | changed_nodes, common)
-                for tree, (root, capacity, before, common) in self._roots.items()
+                tree: root._replace(changed_nodes=root.changed_nodes | changed_nodes)
+                for tree, root in self._roots.items()
             }
         return CapacityIndex(self._pool, roots)
-
-
-_Root = tuple[Subtree, DomainCapacity, frozenset[str], object]
-"""A tree's root at an earlier moment, its capacity then, the nodes that have changed since, and `common`."""
 
 
 def build(pool: CapacityPool, branch: Subtree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
