@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from planner.manifests.settings import HISTORY_CONFIG
+from planner.manifests.topologies.scheduler_objects import KUEUE
 from planner.model.words import listed
 from webhook.kube.api.client import Api
 from webhook.kube.controller.leader import LEASE
@@ -14,7 +15,7 @@ from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS, GANGS
 from webhook.kube.state.findings import CheckFinding
 from webhook.kube.state.gangs import NOTED, WATCHED
-from webhook.kube.state.kueue_watch import KUEUE, WORKLOADS
+from webhook.kube.state.kueue_watch import WORKLOADS
 from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 Right = dict[str, str]

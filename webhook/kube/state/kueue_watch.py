@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from planner.manifests.topologies.scheduler_objects import KUEUE
 from webhook.kube.api.client import Api
 from webhook.kube.api.discovery import served_path
 from webhook.kube.api.reflector import Reflector
@@ -14,8 +15,8 @@ from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.kueue_places import KueuePlace, kueue_place
 
-KUEUE, WORKLOADS = "kueue.x-k8s.io", "workloads"
-"""The API group and the resource of Kueue's Workloads."""
+WORKLOADS = "workloads"
+"""The resource of Kueue's Workloads in its API group."""
 
 LOOK_SECONDS = 0.02
 """Seconds between two checks whether the first list is complete."""
