@@ -36,7 +36,7 @@ from webhook.kube.controller.place_notes import assigned_words, held_places, hol
 from webhook.kube.controller.pod_patches import patch_pods
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.recovery_metrics import recovery_histogram
-from webhook.kube.controller.scheduler_words import scheduler_words
+from webhook.kube.controller.scheduler_words import UnboundEvents
 from webhook.kube.controller.workload_notes import annotate, note_place
 from webhook.kube.controller.world import World, no_namespace, world_of
 from webhook.kube.ledger.ledger import KubeLedger
@@ -60,9 +60,6 @@ VANISHED_SECONDS = 8.0
 """Seconds for which the reservation of an admitted gang must be missing before it is restored: if the gang
 was deleted, the reservation may be gone before the watch shows the deletion.
 """
-
-ASKED_SECONDS = 60.0
-"""Seconds between two lookups, at the API server, of why a gang's scheduler does not bind its pods."""
 
 MOST_REST = 3.0
 """Maximum pause in seconds after a round that took long."""
@@ -114,8 +111,7 @@ class Controller:
         """By gang: the nodes that it was moved off. Its pods may stay there until they are evicted, and the
         reservation must not follow them back. Cordoned nodes are left out: it may follow after an uncordon.
         """
-        self._asked: dict[str, float] = {}
-        """By gang: when its scheduler was last asked why it binds no pods."""
+        self._unbound = UnboundEvents(api, self._recorder, self._clock)
         self._seen: frozenset[Claim] = frozenset()
         self._pace = PositionPace()
         self._unused, self._missing = Lasting(), Lasting()
@@ -212,7 +208,7 @@ class Controller:
     def _memory(self, world: World, deleted: dict[str, Reservation]) -> Memory:
         """Returns what this and former rounds have shown."""
         gangs = {held.gang for held in world.snapshot.reservations}
-        self._asked = {name: since for name, since in self._asked.items() if name in gangs}
+        self._unbound.forget_all_but(gangs)
         self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
         gone, now = dict.fromkeys(gangs_without_reservation(world), world.now), world.now
         return Memory(
@@ -254,7 +250,7 @@ class Controller:
             case steps.MoveTo():
                 await self._move(action, world)
             case steps.LeftUnbound(gang, pods):
-                await self._tell_unbound(gang, pods)
+                await self._unbound.tell(gang, pods)
             case steps.Follow(gang, reservation):
                 await self._follow(gang, reservation, world)
             case steps.LetIn(gang, reservation, pods, pins):
@@ -313,16 +309,6 @@ class Controller:
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
         await note_place(self._api, gang, move.reservation, world)
-
-    async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
-        """Reports why the scheduler binds no pods; looks the reason up every `ASKED_SECONDS` at most."""
-        now = self._clock()
-        if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
-            self._asked[gang.name] = now
-            left = counted(len(pods), "pod is", "pods are")
-            owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
-            words = await scheduler_words(self._api, pods, owners - {""})
-            await self._recorder.tell(gang.ref, "Unbound", f"{left} on no node yet; {words}", warning=True)
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
         """Reserves the seats where pods were bound. Free amounts are not checked, because these very pods may

@@ -9,14 +9,21 @@ pkg/scheduler/cache/status_updater). Kueue gates pods until it has quota (`kueue
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
+from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.kueue.words import reasons_of
 from webhook.kube.state.gangs import Unbound
+from webhook.kube.state.gathering import Gang
 
 BINDING_SECONDS = 60.0
 """Minimum age in seconds of an unbound pod that is reported: binding may take several scheduling cycles."""
+
+
+ASKED_SECONDS = 60.0
+"""Seconds between two lookups, at the API server, of why a gang's scheduler does not bind its pods."""
 
 
 SILENT = "their scheduler has grouped them and says nothing of them"
@@ -51,14 +58,41 @@ def held_at_a_gate(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
     return tuple(pod for pod in pods if pod.held_back and now - pod.created >= BINDING_SECONDS)
 
 
+class UnboundEvents:
+    """Reports in events of gangs why their scheduler does not bind their pods. `clock`: returns seconds since
+    the epoch.
+    """
+
+    def __init__(self, api: Api, recorder: Recorder, clock: Callable[[], float]) -> None:
+        self._api = api
+        self._recorder = recorder
+        self._clock = clock
+        self._asked: dict[str, float] = {}
+        """By gang: when the reason was last looked up."""
+
+    def forget_all_but(self, gangs: Container[str]) -> None:
+        """Forgets other gangs than these, which may hold no place any more."""
+        self._asked = {name: since for name, since in self._asked.items() if name in gangs}
+
+    async def tell(self, gang: Gang, pods: Sequence[Unbound]) -> None:
+        """Reports why `pods` are on no node; looks the reason up every `ASKED_SECONDS` at most."""
+        now = self._clock()
+        if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
+            self._asked[gang.name] = now
+            left = counted(len(pods), "pod is", "pods are")
+            owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
+            words = await scheduler_words(self._api, pods, owners - {""})
+            await self._recorder.tell(gang.ref, "Unbound", f"{left} on no node yet; {words}", warning=True)
+
+
 async def scheduler_words(api: Api, pods: Sequence[Unbound], owners: Collection[str] = ()) -> str:
     """Returns one line: the most frequent verdict of these pods, the reasons in the first pod's PodGroup
     (the pods of a gang share one) that the verdict does not contain, and what Kueue reports about the
     Workloads of these owners (UIDs) or pods. `pods`: at least one.
     """
-    counted = Counter(pod.verdict for pod in pods if pod.verdict)
+    verdicts = Counter(pod.verdict for pod in pods if pod.verdict)
     silence = GATED if all(pod.held_back for pod in pods) else SILENT
-    commonest = min(counted, key=lambda text: (-counted[text], text), default=silence)
+    commonest = min(verdicts, key=lambda text: (-verdicts[text], text), default=silence)
     reasons = [text for text in await _of_pod_group(api, pods[0]) if text.rstrip(".") not in commonest]
     uids = {*owners, *(pod.ref.uid for pod in pods)}
     reasons += [f"Kueue says: {text}" for text in await reasons_of(api, pods[0].ref.namespace, uids)]
