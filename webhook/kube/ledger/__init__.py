@@ -12,6 +12,7 @@ Words:
 Modules:
 - `ledger`: implements `planner.ledger.ledger.Ledger`
 - `proposals`: takes places, in the order in which etcd stores them (docs/decisions/0103)
+- `expired_holds`: ends holds that were not claimed in time
 - `confirming`: the ledger for admission calls: a claim waits until a watch shows the object (0105)
 - `owners`: finds the stored object of a hold that nobody has claimed
 - `documents` (pure): reads and writes the objects

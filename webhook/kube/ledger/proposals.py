@@ -9,22 +9,19 @@ Each proposal is one write, and the only order is that in which etcd stores them
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, with_former_owner
 from planner.ledger.ledger import Conflict, LedgerUnavailable, Occupied, ReserveResult
 from planner.model.reservation import Reservation, reservation_id
-from webhook.kube.api.client import ApiError, Json, Unreachable
+from webhook.kube.api.client import ApiError, Unreachable
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
-from webhook.kube.ledger.owners import Owner, Owners
+from webhook.kube.ledger.expired_holds import ExpiredHolds, meets
+from webhook.kube.ledger.owners import Owners
 from webhook.kube.ledger.view import BookView, ChangedMeanwhile
-
-log = logging.getLogger("bayplan")
 
 COMMIT_SECONDS = 3.5
 """Seconds for which a call tries to take its places: less than the webhook's own deadline (`http.DEADLINE`),
@@ -42,12 +39,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2
 """Seconds between attempts if another replica was faster, or no answer came; the pause doubles each time."""
 
 
-UNREAD_SECONDS = 30.0
-"""Seconds by which a hold is prolonged if its object cannot be read, for example because the conversion
-webhook of its kind is down. Its place stays reserved meanwhile; other holds are ended without waiting.
-"""
-
-
 Keeps = Callable[[Reservation, Reservation], bool]
 """Returns whether a gang's existing place (the first) may not be replaced by the wanted one (the second)."""
 
@@ -57,8 +48,8 @@ def keeps_none(former: Reservation, wanted: Reservation) -> bool:
     return False
 
 
-_NEWEST, _OLDEST = 2**62, -1
-"""`_NEWEST`: an order after all objects, for reservations not written yet. `_OLDEST`: before all objects."""
+_NEWEST = 2**62
+"""An order after all objects, for reservations that are not written yet."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +87,7 @@ class Proposals:
         their end, so of many calls for one rack, a replica writes only one at a time.
         """
         self._looking: dict[str, asyncio.Task[None]] = {}
-        self._ending: dict[str, asyncio.Task[bool]] = {}
+        self.expired_holds = ExpiredHolds(view, self.is_held)
         self.undoing: set[asyncio.Task[None]] = set()
         """Tasks that withdraw the proposals of calls that ended before they had all of their places."""
 
@@ -140,40 +131,6 @@ class Proposals:
             return False
         return True
 
-    async def end(self, entry: Entry, now: float, owner: Owner) -> bool:
-        """Ends an expired hold: deletes it, claims it if its object is stored, or prolongs it if the object
-        cannot be read.
-
-        Returns whether it was deleted. Raises `ChangedMeanwhile` if it has changed meanwhile. Concurrent
-        callers for the same hold share one run.
-        """
-        ending = self._ending.get(entry.name)
-        if ending is None:
-            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now, owner))
-            ending.add_done_callback(partial(self._ended, entry.name))
-        return await asyncio.shield(ending)
-
-    def _ended(self, name: str, ending: asyncio.Task[bool]) -> None:
-        del self._ending[name]
-        if not ending.cancelled():
-            ending.exception()  # reads the error: else asyncio logs it if no caller waits
-
-    async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
-        assert entry.reservation is not None, "what expires is a reservation"
-        kept: Json | None = documents.prolonged(entry, now + UNREAD_SECONDS)
-        try:
-            uid = "" if documents.is_next(entry.name) else await owner(entry.reservation)
-            kept = documents.claimed(entry, uid) if uid else None
-        except Unreachable:
-            raise
-        except ApiError as error:
-            gang = entry.reservation.gang
-            log.warning("whether %s is stored cannot be read, its hold lives on: %s", gang, error)
-        if kept is not None and (entry.since or await self.is_held(entry)):
-            await self._view.merge(entry.name, kept)
-            return False
-        return await self._view.delete(entry)
-
     async def _attempt(self, call: _Call) -> ReserveResult:
         """Tries once to take all places. It withdraws what it has proposed after `Conflict`, `Occupied` and
         `ChangedMeanwhile`, but not after other errors.
@@ -181,8 +138,8 @@ class Proposals:
         self._view.check()
         owner = self._owners()
         for entry in self._view.expired(call.now):
-            if any(_meets(entry, wish.reservation) for wish in call.wishes):
-                await self.end(entry, call.now, owner)
+            if any(meets(entry, wish.reservation) for wish in call.wishes):
+                await self.expired_holds.end(entry, call.now, owner)
         places = await self._judged(call)
         call.wanted = tuple(place.reservation for place in places if place.entry is None)
         self._open[call] = None
@@ -390,16 +347,6 @@ class Proposals:
         with suppress(Unreachable):
             for name in call.written:
                 await self._view.look(name)
-
-
-def _meets(expired: Entry, wanted: Reservation) -> bool:
-    """Returns whether an expired hold is of the gang of the wanted reservation, or blocks that reservation.
-
-    Finding an owner is expensive: a call does so only for these holds, and the leader for the others.
-    """
-    assert expired.recorded is not None, "what expires is a reservation"
-    own = expired.recorded.reservation.gang == wanted.gang
-    return own or in_the_way(wanted, _OLDEST, [expired.recorded]) is not None
 
 
 def _check_kept(call: _Call, former: Reservation, wanted: Reservation) -> None:

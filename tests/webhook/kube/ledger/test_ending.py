@@ -38,7 +38,7 @@ def test_an_end_that_fails_after_all_have_given_up_is_no_traceback() -> None:
         proposals = Proposals(view, math.inf, lambda: owner)
 
         async def given_up() -> None:
-            callers = [asyncio.create_task(proposals.end(entry, NOW, owner)) for _ in range(2)]
+            callers = [asyncio.create_task(proposals.expired_holds.end(entry, NOW, owner)) for _ in range(2)]
             await asked.acquire()
             for caller in callers:
                 caller.cancel()

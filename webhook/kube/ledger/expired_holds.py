@@ -1,0 +1,84 @@
+"""Ends holds that were not claimed in time, each once however many callers ask for it.
+
+its object is stored                 claimed: the hold becomes permanent
+its object cannot be read            prolonged by `UNREAD_SECONDS`
+it has none, or the hold lost        deleted
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from planner.ledger.conflicts import in_the_way
+from planner.model.reservation import Reservation
+from webhook.kube.api.client import ApiError, Json, Unreachable
+from webhook.kube.ledger import documents
+from webhook.kube.ledger.documents import Entry
+from webhook.kube.ledger.owners import Owner
+from webhook.kube.ledger.view import BookView
+
+log = logging.getLogger("bayplan")
+
+UNREAD_SECONDS = 30.0
+"""Seconds by which a hold is prolonged if its object cannot be read, for example because the conversion
+webhook of its kind is down. Its place stays reserved meanwhile; other holds are ended without waiting.
+"""
+
+_OLDEST = -1
+"""An order before all objects."""
+
+
+class ExpiredHolds:
+    """Ends expired holds. `is_held`: returns whether no earlier reservation blocks the place of an entry."""
+
+    def __init__(self, view: BookView, is_held: Callable[[Entry], Awaitable[bool]]) -> None:
+        self._view = view
+        self._is_held = is_held
+        self._ending: dict[str, asyncio.Task[bool]] = {}
+
+    async def end(self, entry: Entry, now: float, owner: Owner) -> bool:
+        """Ends an expired hold: deletes it, claims it if its object is stored, or prolongs it if the object
+        cannot be read.
+
+        Returns whether it was deleted. Raises `ChangedMeanwhile` if it has changed meanwhile. Concurrent
+        callers for the same hold share one run.
+        """
+        ending = self._ending.get(entry.name)
+        if ending is None:
+            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now, owner))
+            ending.add_done_callback(partial(self._ended, entry.name))
+        return await asyncio.shield(ending)
+
+    def _ended(self, name: str, ending: asyncio.Task[bool]) -> None:
+        del self._ending[name]
+        if not ending.cancelled():
+            ending.exception()  # reads the error: else asyncio logs it if no caller waits
+
+    async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
+        assert entry.reservation is not None, "what expires is a reservation"
+        kept: Json | None = documents.prolonged(entry, now + UNREAD_SECONDS)
+        try:
+            uid = "" if documents.is_next(entry.name) else await owner(entry.reservation)
+            kept = documents.claimed(entry, uid) if uid else None
+        except Unreachable:
+            raise
+        except ApiError as error:
+            gang = entry.reservation.gang
+            log.warning("whether %s is stored cannot be read, its hold lives on: %s", gang, error)
+        if kept is not None and (entry.since or await self._is_held(entry)):
+            await self._view.merge(entry.name, kept)
+            return False
+        return await self._view.delete(entry)
+
+
+def meets(expired: Entry, wanted: Reservation) -> bool:
+    """Returns whether an expired hold is of the gang of the wanted reservation, or blocks that reservation.
+
+    Finding an owner is expensive: a call does so only for these holds, and the leader for the others.
+    """
+    assert expired.recorded is not None, "what expires is a reservation"
+    own = expired.recorded.reservation.gang == wanted.gang
+    return own or in_the_way(wanted, _OLDEST, [expired.recorded]) is not None
