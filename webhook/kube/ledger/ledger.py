@@ -192,9 +192,8 @@ class KubeLedger:
             owner = self._owners()
             for entry in self._view.expired(now):
                 with suppress(ChangedMeanwhile):
-                    if await self._proposals.expired_holds.end(entry, now, owner) and not documents.is_next(
-                        entry.name
-                    ):
+                    is_deleted = await self._proposals.expired_holds.end(entry, now, owner)
+                    if is_deleted and not documents.is_next(entry.name):
                         assert entry.reservation is not None, "what expires is a reservation"
                         swept.append(entry.reservation)
         return tuple(swept)
