@@ -324,28 +324,30 @@ class Controller:
 
     async def _restore(self, action: steps.Restore, world: World) -> None:
         gang, reservation = action.gang, action.reservation
-        await self._hold(gang, Wish(reservation, world.snapshot.revision, action.headroom), world)
+        hold = await self._hold(gang, Wish(reservation, world.snapshot.revision, action.headroom))
         text = f"its reservation was gone: {holds_words(gang)} {place_words(reservation)} again"
         log.info("restored %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", text)
+        await note_place(self._api, gang, hold, world)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
         """Reserves the place, then admits the pods. If the latter fails, the next round does it (rule 4)."""
         gang = action.gang
         if action.reservation is not None:
-            await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)
+            hold = await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom))
+            await note_place(self._api, gang, hold, world)
         log.info("admitted %s", gang.name)
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
 
-    async def _hold(self, gang: Gang, wish: Wish, world: World) -> None:
-        """Reserves the place, claims it for the workload, and annotates the workload. Raises `Conflict`."""
+    async def _hold(self, gang: Gang, wish: Wish) -> Reservation:
+        """Reserves the place, claims it for the workload, and returns the hold. Raises `Conflict`."""
         now = self._clock()
         hold = hold_of(wish.reservation, now)
         await self._ledger.reserve_all([replace(wish, reservation=hold)], now)
         if not await self._ledger.claim(hold.id, gang.ref.uid, now):
             raise Conflict(gang.name)
         self._seen |= {(hold.id, gang.ref.uid)}  # a Job deleted before the next round is `ownerless` at once
-        await note_place(self._api, gang, hold, world)
+        return hold
 
     async def _adopt(self, action: steps.Adopt, world: World) -> None:
         """Reserves Kueue's assignment. If another gang holds it by now, the next round reports that."""

@@ -311,23 +311,38 @@ async def test_a_gang_whose_pods_cannot_be_written_does_not_keep_others_from_the
         await one_round(client, ended)
 
 
+async def is_told_while_the_job_may_not_change(client: Client) -> None:
+    """A policy refuses each write of the Job, and the event on it says where its pods go."""
+
+    async def refusing(method: str, path: str) -> None:
+        if path.endswith("/jobs/a"):
+            raise ApiError(422, "", "denied the request: Jobs of this team may not be changed")
+
+    client.before = refusing
+
+    async def has_event() -> bool:
+        reasons, _ = await client.list("/api/v1/namespaces/default/events", lambda event: event["reason"])
+        return "Replanned" in reasons
+
+    await one_round(client, has_event)
+
+
 async def test_a_gang_that_moves_is_told_although_its_workload_cannot_be_annotated() -> None:
-    """A policy refuses each write of the Job whose node is gone: the event on it says where its pods go."""
+    """The Job's node is gone."""
     held = claimed(racks(1, 2), part("a"))
     (node,) = held.touched
     left = racks(1, 2)
     left = replace(left, base=replace(left.base, nodes={n: m for n, m in left.nodes.items() if n != node}))
     async with leading(left, work(part("a"))) as (client, ledger, _):
         await ledger.reserve(held, 0, NOW)
+        await is_told_while_the_job_may_not_change(client)
 
-        async def refusing(method: str, path: str) -> None:
-            if path.endswith("/jobs/a"):
-                raise ApiError(422, "", "denied the request: Jobs of this team may not be changed")
 
-        client.before = refusing
-
-        async def has_event() -> bool:
-            reasons, _ = await client.list("/api/v1/namespaces/default/events", lambda event: event["reason"])
-            return "Replanned" in reasons
-
-        await one_round(client, has_event)
+async def test_a_gang_whose_reservation_is_made_again_is_told_although_its_workload_cannot_be_annotated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its templates name a reservation that is not in the book."""
+    monkeypatch.setattr("webhook.kube.controller.controller.VANISHED_SECONDS", 0.0)
+    lacking = replace(work(part("a")), ids=frozenset({reservation_id("default/Job/a")}))
+    async with leading(racks(1, 2), lacking) as (client, _, _):
+        await is_told_while_the_job_may_not_change(client)
