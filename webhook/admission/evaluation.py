@@ -12,6 +12,7 @@ from dataclasses import replace
 from operator import is_not
 from typing import Any
 
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from planner.node.node_groups import NodeGroup
@@ -22,6 +23,7 @@ from webhook.admission.updates.fewer_replicas import fewer_replicas
 from webhook.admission.updates.unchanged import changeable_templates, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
+from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.path import Path, find
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
@@ -33,8 +35,9 @@ from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, with_claims
+from webhook.policy.engine.equal_pods import STAND_INS, EqualPods
 from webhook.policy.engine.inputs import Params, poll_policies
-from webhook.variables.cluster import NO_CLUSTER, cluster_variable
+from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
@@ -44,6 +47,14 @@ from webhook.workloads.stored import controller_row
 from webhook.workloads.templates import pod_specs
 
 Json = Mapping[str, Any]
+
+
+_EQUAL_PODS: DerivedSection[None, EqualPods] = DerivedSection("outcomes of policies on equal pods")
+
+
+_WITHOUT_CLUSTER = EqualPods()
+"""The outcomes of policies on equal pods without a cluster, for all requests: `cluster` is then always
+`NO_CLUSTER`."""
 
 
 class LazyMapping(Mapping[str, Any]):
@@ -230,6 +241,25 @@ class Evaluation:
             }
         )
 
+    @property
+    def equal_pods(self) -> EqualPods:
+        """The outcomes of policies on equal pods, which are kept as long as the nodes stay the same."""
+        snapshot = self._context.snapshot
+        if snapshot is None:
+            return _WITHOUT_CLUSTER
+        return snapshot.base.derived.get(_EQUAL_PODS, None, EqualPods)
+
+    def variables_of_equal_pods(self, pod: Json) -> Mapping[str, Any]:
+        """Returns `gang` and `cluster` with stand-ins for what differs between equal pods, or changes with
+        pods and reservations."""
+        snapshot = self._context.snapshot
+        return LazyMapping(
+            {
+                "gang": lambda: _with_stand_ins(self._gang(pod, "")),
+                "cluster": lambda: NO_CLUSTER if snapshot is None else ClusterOfNodes(snapshot, StandIn()),
+            }
+        )
+
     def templates(self, obj: Json) -> Sequence[tuple[Path, str]]:
         """Returns the pod templates that may change, as (path, PodSet name)."""
         return [(template.path, template.pod_set) for template in self.changeable.templates]
@@ -268,6 +298,17 @@ class Evaluation:
 
     def _cluster(self) -> Mapping[str, Any]:
         return NO_CLUSTER if self._snapshot is None else cluster_variable(self._snapshot)
+
+
+def _with_stand_ins(gang: Json) -> Json:
+    """Returns the variable `gang` of a pod with stand-ins for its name and for the annotations about its
+    plan, in which equal pods differ.
+    """
+    annotations = {
+        key: STAND_INS.get(("metadata", "annotations", key), value)
+        for key, value in gang["annotations"].items()
+    }
+    return {**gang, "name": STAND_INS["metadata", "name"], "annotations": annotations}
 
 
 def _as_noted(workload: Workload, obj: Json) -> Workload:

@@ -105,6 +105,16 @@ class ClusterVariable(Mapping[str, object]):
         return len(_OF_NODES) + len(_OF_PODS)
 
 
+class ClusterOfNodes(ClusterVariable):
+    """The variable `cluster` with `stand_in` for each value that changes with pods and reservations. So a
+    result that is computed without reading the stand-in is valid until the nodes change.
+    """
+
+    def __init__(self, snapshot: Snapshot, stand_in: object) -> None:
+        super().__init__(snapshot)
+        self._now = dict.fromkeys(_OF_PODS, stand_in)
+
+
 _VARIABLES: DerivedSection[None, ClusterVariable] = DerivedSection("the variable `cluster`")
 """Caches one variable per snapshot, so that all requests that are decided on the snapshot share its
 values.

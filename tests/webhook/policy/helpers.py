@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
-from webhook.jsontools.path import Path
+from webhook.jsontools.path import Path, find
 from webhook.policy import (
     Findings,
     Mutated,
@@ -24,6 +24,7 @@ from webhook.policy import (
     run_mutating,
     run_validating,
 )
+from webhook.policy.engine.equal_pods import EqualPods
 from webhook.workloads import Template
 
 UPSTREAM, OURS = "admissionregistration.k8s.io/v1", "bayplan.dev/v1alpha1"
@@ -97,10 +98,15 @@ class Inputs:
     budget: int | None = None
     authorizer: Any = field(default_factory=Authorizer)
     now: float = math.inf
+    equal_pods: EqualPods | None = None
 
     def variables(self, obj: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
         """The test's own."""
         return self.values(obj, pod_set)
+
+    def variables_of_equal_pods(self, pod: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The test's own."""
+        return self.values(pod, "")
 
     def templates(self, obj: Mapping[str, Any]) -> Sequence[tuple[Path, str]]:
         """The test's own."""
@@ -143,12 +149,26 @@ def deployment(replicas: int = 1, **spec: Any) -> Json:
 def mutate(
     documents: Sequence[Json] | PolicySet, obj: Json, inputs: PolicyInputs | None = None, **request: Any
 ) -> Mutated:
-    """Run mutating policies on an object; the object itself must come out of it as it went in."""
+    """Run mutating policies on an object; the object itself must come out of it as it went in.
+
+    The same is so for each of several equal pods, whose outcomes are shared.
+    """
     policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
     before = copy.deepcopy(obj)
     mutated = run_mutating(policies, from_object(obj, **request), obj, inputs)
     assert obj == before, "a run must not change the object that it is given"
+    for each in sharing(inputs, obj):
+        shared = run_mutating(policies, from_object(obj, **request), obj, each)
+        assert replace(shared, cost=0) == replace(mutated, cost=0)
+        assert obj == before
     return mutated
+
+
+def sharing(inputs: PolicyInputs | None, obj: Any) -> Sequence[PolicyInputs]:
+    """The inputs of three runs on a pod, of which the later ones use the outcomes of the former ones."""
+    if (inputs is not None and not isinstance(inputs, Inputs)) or find(obj, ("kind",)) != "Pod":
+        return ()
+    return [replace(inputs or Inputs(), equal_pods=EqualPods())] * 3
 
 
 def validate(
@@ -159,7 +179,11 @@ def validate(
 ) -> Findings:
     """Run validating policies on an object."""
     policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
-    return run_validating(policies, from_object(obj, **request), obj, inputs)
+    findings = run_validating(policies, from_object(obj, **request), obj, inputs)
+    for each in sharing(inputs, obj):
+        shared = run_validating(policies, from_object(obj, **request), obj, each)
+        assert replace(shared, cost=0) == replace(findings, cost=0)
+    return findings
 
 
 def operations(mutated: Mutated) -> list[Mapping[str, Any]]:

@@ -130,6 +130,14 @@ class CostBudget:
         used = meter.limit - meter.left - meter._kept
         self.left -= used if used < meter.limit else meter.limit
 
+    def suffices_for(self, units: int) -> bool:
+        """Returns whether units are left after a known result that costs these units."""
+        return units < self.left
+
+    def take(self, units: int) -> None:
+        """Subtracts the units of a known result, as its evaluation would."""
+        self.left -= units
+
     @property
     def used(self) -> int:
         """The units used so far."""

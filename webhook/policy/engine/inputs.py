@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.model.deadline import poll
 from webhook.cel import CostBudget
@@ -18,6 +18,9 @@ from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
 from webhook.policy.model.policy import ParamKind
 from webhook.workloads import Template
+
+if TYPE_CHECKING:  # its module uses this one
+    from webhook.policy.engine.equal_pods import EqualPods
 
 Object = Mapping[str, Any]
 
@@ -81,6 +84,16 @@ class PolicyInputs(Protocol):
     def inlined(self, obj: Object) -> Sequence[Template]:
         """Returns the pod templates that are not written as a PodTemplateSpec (the cliques of Grove)."""
 
+    @property
+    def equal_pods(self) -> EqualPods | None:
+        """The outcomes of policies on pods of former requests; None if they are not reused."""
+
+    def variables_of_equal_pods(self, pod: Object) -> Mapping[str, Any]:
+        """Returns the values of `gang` and `cluster` for the current pod, with stand-ins
+        (`webhook.cel.values.stand_in`) for what differs between equal pods, and for what the owner of
+        `equal_pods` does not keep constant. The mapping may be lazy and raise as that of `variables`.
+        """
+
     def new_budget(self) -> CostBudget:
         """Returns the cost budget of the expressions in one pass over the policies."""
 
@@ -96,6 +109,7 @@ class BareInputs:
     authorizer: Any = field(default_factory=Authorizer)
     variable_names: frozenset[str] = frozenset()
     now: float = math.inf
+    equal_pods: None = None
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """Returns no variables."""
@@ -108,6 +122,10 @@ class BareInputs:
     def inlined(self, obj: Object) -> Sequence[Template]:
         """Returns no pods."""
         return ()
+
+    def variables_of_equal_pods(self, pod: Object) -> Mapping[str, Any]:
+        """Returns no variables."""
+        return {}
 
     def new_budget(self) -> CostBudget:
         """Returns a budget with upstream's limits."""

@@ -7,9 +7,9 @@ for a policy that runs on templates, a pod template inside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
@@ -18,6 +18,7 @@ from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
+from webhook.policy.engine.equal_pods import OF_ONE_REQUEST, PodForm, PodRuns
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.targets import Target, own_target, template_targets
@@ -25,6 +26,9 @@ from webhook.policy.engine.template_forms import Form, Forms
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources
 from webhook.policy.model.policy import Expression, Policy, PolicyBinding, PolicySet
 from webhook.wire.request import AdmissionRequest
+
+Effect = TypeVar("Effect")
+
 
 CONDITIONS_SHARE = 4
 """The cost limit of match conditions is a quarter (1 / 4) of the policies' limit, as in the API server."""
@@ -105,6 +109,9 @@ class PolicyPass:
     budget: CostBudget
     conditions_budget: CostBudget
     exemptions: Exemptions
+    pod_runs: PodRuns | None
+    """The runs on a new pod, if their outcomes are shared with equal pods; None for any other request."""
+
     cache: ObjectCache = field(default_factory=ObjectCache)
     conditions: KnownConditions = field(default_factory=KnownConditions)
     match_results: dict[tuple[int, bool], bool] = field(default_factory=dict)
@@ -122,7 +129,8 @@ class PolicyPass:
         budget = inputs.new_budget()
         conditions = budget.separate(budget.limit // CONDITIONS_SHARE)
         exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
-        return cls(policies, request, inputs, budget, conditions, exemptions)
+        pod_runs = PodRuns.of(request, inputs)
+        return cls(policies, request, inputs, budget, conditions, exemptions, pod_runs)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Returns the targets of a policy on this object; [] if the policy matches none."""
@@ -227,11 +235,61 @@ class PolicyPass:
         return remembered[1]
 
     def form(self, target: Target, *, template: bool) -> Form | None:
-        """Returns the form of a template (see `template_forms.py`), for which policies are run once; None for
-        a target on which policies are run separately.
+        """Returns the form of a template (see `template_forms.py`) or of a new pod (see `equal_pods.py`), for
+        which policies are run once; None for a target on which policies are run separately.
         """
+        if self.pod_runs is not None:
+            return self.pod_runs.form(target, lambda shown: self.defaulted(shown, template=False))
         return self.cache.forms.form(
             target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)
+        )
+
+    def record_form(self, target: Target, form: Form) -> None:
+        """Records the form of a target after a policy has changed it."""
+        if self.pod_runs is not None and isinstance(form, PodForm):
+            self.pod_runs.record(target.raw, form)
+        else:
+            self.cache.forms.record(target, form)
+
+    def outcome_on_equal_pods(
+        self,
+        run: PolicyRun,
+        target: Target,
+        form: PodForm,
+        part: str | int,
+        compute: Callable[[Activation], Effect | None],
+    ) -> Effect | None:
+        """Returns the effect of a part of a policy on every new pod of a form; None if the policy must be run
+        on the target itself. `part` names the part in the key; `compute` runs it on the form.
+        """
+        policy, pod_runs = run.policy, self.pod_runs
+        if pod_runs is None or not policy.uses.isdisjoint(OF_ONE_REQUEST):
+            return None
+
+        def computed(variables: Mapping[str, Any]) -> Effect | None:
+            # `whole` is an object of this state of the pod alone: a condition's value, which is cached by the
+            # `id` of `whole`, is not taken over from the pod itself, or from a state with another `gang`.
+            return compute(
+                Activation(
+                    policy,
+                    target,
+                    variables,
+                    lambda whole, _: whole or {},
+                    self.inputs.authorizer,
+                    self.budget,
+                    form.shown,
+                    run.params,
+                )
+            )
+
+        return pod_runs.outcome(
+            (id(policy), id(run.params), part),
+            target,
+            form,
+            reads_gang="gang" in policy.uses,
+            kept=(policy, run.params),
+            budgets=(self.budget, self.conditions_budget),
+            compute=computed,
         )
 
     def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:

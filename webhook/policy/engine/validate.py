@@ -10,6 +10,7 @@ from planner.model.words import joined
 from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.equal_pods import PodForm
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
@@ -221,7 +222,10 @@ class _Collected:
                         self._fail(run, binding)
                         failed = True
                         continue
-                    if form is not None:
+                    if isinstance(form, PodForm):
+                        if self._passes_as_equal_pods(policy_pass, policy, run, target, form):
+                            continue
+                    elif form is not None:
                         key = id(binding), id(run.params), form
                         if key not in passed:
                             passed[key] = self._passes(policy_pass, policy, run, target, obj, form)
@@ -237,6 +241,26 @@ class _Collected:
                         )
             if form is not None and not failed:
                 all_passed.add(form)
+
+    def _passes_as_equal_pods(
+        self, policy_pass: PolicyPass, policy: ValidatingPolicy, run: PolicyRun, target: Target, form: PodForm
+    ) -> bool:
+        """Returns whether a policy is known to pass on all new pods of a form. If not, the caller runs it on
+        the pod itself.
+        """
+        if policy.audit_annotations:
+            return False
+
+        def validate(activation: Activation) -> bool | None:
+            """Returns whether the match conditions hold; None if there is a finding or a failure."""
+            alone = _Collected()
+            alone._validate(policy, run, activation, policy_pass)
+            return None if alone.findings or alone.failures else bool(alone.ran)
+
+        ran = policy_pass.outcome_on_equal_pods(run, target, form, "validations", validate)
+        if ran:
+            self.ran.append(policy.name)
+        return ran is not None
 
     def _passes(
         self,

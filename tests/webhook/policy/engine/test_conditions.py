@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.policy.helpers import OURS, Json, binding, loaded, mutate, mutating, patch, pod
-from webhook.policy import PolicySet
+from webhook.policy import PolicySet, from_object, run_mutating
 from webhook.policy.model.policy import Expression
 
 MUTATION = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai"}]')
@@ -71,5 +71,5 @@ def test_a_condition_that_reads_more_is_evaluated_for_each_request(conditions: l
     """The object, the request and what its user may do differ."""
     policy = policies("true", f'params.data.enabled == "true" && ({other} || true)')
     for _ in range(2):
-        mutate(policy, pod(hostname="a"))
+        run_mutating(policy, from_object(pod(hostname="a")), pod(hostname="a"))
     assert len(conditions) == 2

@@ -1,6 +1,7 @@
 """Mutating policies: each is applied to the result of the previous ones. Pure.
 
 - `mutate`: runs the mutating policies over one object
+- `apply_mutation`: evaluates a mutation and applies its value to an object
 - `apply_merge`: merges an apply configuration as server-side apply does
 - `schema_check`: finds the kind that a policy matches; rejects a mutation that the kind's schema does not
   allow

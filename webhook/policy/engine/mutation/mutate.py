@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from planner.model.words import listed
-from webhook.cel import CelError, to_json
-from webhook.cel.values import schema as schemas
 from webhook.cel.values.stand_in import StandInRead
-from webhook.cel.values.values import JSONPatch, ObjectValue
-from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.changes import Changes, carry, changes_between
+from webhook.policy.engine.equal_pods import PodForm
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
-from webhook.policy.engine.mutation.apply_merge import MergeError, merge
-from webhook.policy.engine.mutation.schema_check import check_shape
-from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
+from webhook.policy.engine.mutation.apply_mutation import mutated_or_failure
+from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun
 from webhook.policy.engine.targets import Target
 from webhook.policy.engine.template_forms import Form, with_pod_set_hidden
 from webhook.policy.model.policy import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
@@ -70,15 +67,18 @@ class Mutated:
     cost: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """The effect of a policy's run on each template of one form (see `template_forms.py`).
+AnyForm = TypeVar("AnyForm", bound=Form)
 
-    `steps`: the changes by each mutation, in order. `form`: the common form of the changed templates.
+
+@dataclass(frozen=True, slots=True)
+class _Change(Generic[AnyForm]):
+    """The effect of a policy's run on each template or pod of one form (see `template_forms.py`).
+
+    `steps`: the changes by each mutation, in order. `form`: the common form after the changes.
     """
 
     steps: tuple[Changes, ...]
-    form: Form
+    form: AnyForm
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class _Outcomes:
     """
 
     unchanged: set[Form] = field(default_factory=set)
-    changes: dict[tuple[int, int, Form], _Change | None] = field(default_factory=dict)
+    changes: dict[tuple[int, int, Form], _Change[Form] | None] = field(default_factory=dict)
     results: dict[tuple[object, ...], Object | None] = field(default_factory=dict)
 
 
@@ -232,7 +232,10 @@ class MutatingPass:
         Returns whether the effect is the same on all templates of the target's form.
         """
         form = self.policy_pass.form(target, template=True)
-        if form is not None:
+        if isinstance(form, PodForm):
+            if self._mutate_as_equal_pods(run, policy, target, form):
+                return True
+        elif form is not None:
             key = id(run.binding), id(run.params), form
             if key not in outcomes.changes:
                 outcomes.changes[key] = self._change(run, policy, target, before, form)
@@ -250,9 +253,45 @@ class MutatingPass:
             self.obj = replaced(self.obj, target.path, dict(outcome))
         return False
 
+    def _mutate_as_equal_pods(
+        self, run: PolicyRun, policy: MutatingPolicy, target: Target, form: PodForm
+    ) -> bool:
+        """Applies the effect of a policy on all new pods of a form. Each mutation sees the form of the pod as
+        the previous one changed it. Returns False if the policy must be run on the pod itself; `self.obj` is
+        then unchanged.
+        """
+        outcome, obj = self.policy_pass.outcome_on_equal_pods, self.obj
+
+        def conditions_hold(activation: Activation) -> bool | None:
+            holds = self.policy_pass.conditions_hold(run, activation)
+            return None if isinstance(holds, Failure) else holds
+
+        def change(activation: Activation, mutation: Mutation) -> _Change[PodForm] | None:
+            mutated = mutated_or_failure(run, activation, mutation, form.shown)
+            if isinstance(mutated, Failure) or not form.still_common_to(mutated):
+                return None
+            changes = changes_between(form.shown, mutated)
+            if changes is None:
+                return _Change((), form)
+            changed = target.as_in(target.write_back(self.obj, changes.applied_to(target.obj or {})))
+            changed_form = self.policy_pass.form(changed, template=False)
+            return _Change((changes,), changed_form) if isinstance(changed_form, PodForm) else None
+
+        holds = outcome(run, target, form, "conditions", conditions_hold)
+        if not holds:
+            return holds is not None
+        for index, mutation in enumerate(policy.mutations):
+            effect = outcome(run, target, form, index, partial(change, mutation=mutation))
+            if effect is None:
+                self.obj = obj
+                return False
+            self._follow(effect, target)
+            target, form = target.as_in(self.obj), effect.form
+        return True
+
     def _change(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, form: Form
-    ) -> _Change | None:
+    ) -> _Change[Form] | None:
         """Returns the effect of one run on all templates of a form; `self.obj` is not changed.
 
         None if the run reads a stand-in or fails, or if the changed templates have no common form: the effect
@@ -268,7 +307,7 @@ class MutatingPass:
                 return None if isinstance(holds, Failure) else _Change((), form)
             for mutation in policy.mutations:
                 activation = self.policy_pass.activation(run, seen, before, form.shown)
-                mutated = _mutated_or_failure(run, activation, mutation, form.shown)
+                mutated = mutated_or_failure(run, activation, mutation, form.shown)
                 if isinstance(mutated, Failure) or not form.still_common_to(mutated):
                     return None
                 changes = changes_between(form.shown, mutated)
@@ -284,7 +323,7 @@ class MutatingPass:
             return None
         return _Change(tuple(steps), form)
 
-    def _follow(self, change: _Change, target: Target) -> None:
+    def _follow(self, change: _Change[AnyForm], target: Target) -> None:
         """Applies the effect that is known for a template's form to this template."""
         poll_policies()
         raw = carried = target.obj or {}
@@ -292,7 +331,7 @@ class MutatingPass:
             carried = changes.applied_to(carried)
         if carried is not raw:
             self.obj = target.write_back(self.obj, carried)
-            self.policy_pass.cache.forms.record(target.as_in(self.obj), change.form)
+            self.policy_pass.record_form(target.as_in(self.obj), change.form)
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
         """Runs the policy on one target; `before`: the object before this binding of the policy.
@@ -311,7 +350,7 @@ class MutatingPass:
         for mutation in mutations:
             whole = before if target.path else self.obj
             activation = self.policy_pass.activation(run, target, whole, shown_object)
-            mutated = _mutated_or_failure(run, activation, mutation, shown_object)
+            mutated = mutated_or_failure(run, activation, mutation, shown_object)
             if isinstance(mutated, Failure):
                 self.failures.append(mutated)
                 continue
@@ -322,54 +361,6 @@ class MutatingPass:
                 self.obj = target.write_back(self.obj, carried)
                 target = target.as_in(self.obj)
                 shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
-
-
-def _mutated_or_failure(
-    run: PolicyRun, activation: Activation, mutation: Mutation, obj: dict[str, Any]
-) -> dict[str, Any] | Failure:
-    """Returns the object after one mutation, or the failure if the mutation cannot be applied."""
-    try:
-        return _mutated(activation, mutation, obj)
-    except CelError as error:
-        return failure_of(run, mutation.expression, error)
-    except ValueError as error:
-        return failure(run.policy, run.binding, mutation.expression.label, str(error))
-
-
-def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:
-    """Returns the object after one mutation; the same object if a `test` of its patch does not hold.
-
-    Raises CelError if the expression ends in an error, MergeError or PatchError if its value cannot be
-    applied, ShapeError if the result does not fit the object's kind.
-    """
-    value = activation.evaluate(mutation.expression)
-    mutated: dict[str, Any]
-    if mutation.patch_type == "JSONPatch":
-        try:
-            mutated = patch.apply(obj, list(_operations(value)))
-        except patch.TestFailedError:
-            return obj
-    else:
-        if not isinstance(value, ObjectValue):
-            raise MergeError("the expression must give an Object{}")
-        schema = schemas.lookup(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
-        mutated = merge(schema, obj, to_json(value))
-    check_shape(obj, mutated)
-    return mutated
-
-
-def _operations(value: Any) -> Iterator[dict[str, Any]]:
-    if not isinstance(value, (list, tuple)):
-        raise patch.PatchError("the expression must give a list of JSONPatch{}")
-    for row in value:
-        if not isinstance(row, JSONPatch):
-            raise patch.PatchError("the expression must give a list of JSONPatch{}")
-        operation: dict[str, Any] = {"op": row.op, "path": row.path}
-        if row.source:
-            operation["from"] = row.source
-        if row.has_value:
-            operation["value"] = to_json(row.value)
-        yield operation
 
 
 def skipped_notice(policies: Sequence[Policy], skipped: Sequence[Skipped]) -> str:

@@ -1,0 +1,168 @@
+"""A decision on a pod is the same whatever came before, although equal pods share outcomes of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation
+from tests.builders import racks
+from tests.webhook.admission.test_growth_of_work import ENVIRONMENT, POLICIES
+from tests.webhook.policy.helpers import OURS, loaded, mutating, patch
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision, Phase
+from webhook.admission.environment import Environment
+from webhook.policy.model.policy import Expression, PolicySet
+from webhook.wire.request import from_object, namespace_named
+
+Json = dict[str, Any]
+
+RESOURCES = (
+    {"limits": {"nvidia.com/gpu": 1}},
+    {"limits": {"nvidia.com/gpu": 8}},
+    {"limits": {"nvidia.com/gpu": 1, "cpu": "4"}, "requests": {"cpu": "2"}},
+    {"limits": {"nvidia.com/gpu": 9}},
+    {"limits": {"nvidia.com/mig-1g.10gb": 2}},
+    {"requests": {"cpu": "1"}},
+)
+ANNOTATIONS: tuple[Mapping[str, str], ...] = (
+    {},
+    {},
+    {"bayplan.dev/required": "rack"},
+    {"bayplan.dev/reserve": "domain"},
+    {"kai.scheduler/topology": "default", "kai.scheduler/topology-preferred-placement": "rack"},
+    {"kai.schedular/topology": "default"},
+    {"bayplan.dev/reserve": "none", "note": "mine"},
+)
+LABELS: tuple[Mapping[str, str], ...] = ({}, {}, {"kai.scheduler/queue": "team"}, {"team": "a"})
+SPECS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {},
+    {"hostNetwork": True},
+    {"schedulerName": "volcano"},
+    {"nodeSelector": {"kubernetes.io/hostname": "r1-n1"}},
+)
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Json:
+    """A pod without a name; with few choices, so that many are equal."""
+    container = {"name": "main", "image": "trainer", "resources": draw(st.sampled_from(RESOURCES))}
+    if draw(st.integers(0, 3)) == 0:
+        container["env"] = [{"name": "NCCL_DEBUG", "value": "LOUD"}]
+    metadata = {"labels": draw(st.sampled_from(LABELS)), "annotations": draw(st.sampled_from(ANNOTATIONS))}
+    spec = {"containers": [container], **draw(st.sampled_from(SPECS))}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def with_name(pod: Json, number: int) -> Json:
+    """The pod with a name and with what the API server writes."""
+    written = {
+        "name": f"p{number}",
+        "uid": f"uid-{number}",
+        "creationTimestamp": f"2026-11-28T00:00:{number}Z",
+    }
+    return {**pod, "metadata": {**written, **pod["metadata"]}}
+
+
+def cluster(reservations: list[Reservation]) -> Snapshot:
+    """Two racks of two nodes with these reservations, of which no policy has seen anything."""
+    snapshot = racks(2, 2)
+    for reservation in reservations:
+        snapshot = snapshot.with_reservation(reservation)
+    return snapshot
+
+
+def outcome(decision: Decision) -> tuple[object, ...]:
+    """What a decision does and says, without the cost of its policies, which sharing may change."""
+    mutated, findings, plan = decision.mutated, decision.findings, decision.plan
+    return (
+        decision.response,
+        decision.object,
+        decision.effects,
+        decision.steps,
+        decision.notes,
+        mutated and replace(mutated, cost=0),
+        findings and replace(findings, cost=0),
+        plan and (plan.decision, plan.reservations, plan.message()),
+    )
+
+
+@given(st.lists(st.tuples(pods(), st.sampled_from(({}, {"team": "a"}))), min_size=2, max_size=8))
+def test_a_decision_does_not_depend_on_earlier_pods(asked: list[tuple[Json, Mapping[str, str]]]) -> None:
+    """Each pod is decided in both calls, beside a cluster on which nothing was decided before."""
+    shared, reservations = cluster([]), []
+    for number, (pod, labels) in enumerate(asked):
+        space = namespace_named("research", labels)
+
+        def decided(obj: Json, snapshot: Snapshot, phase: Phase, space: Json = space) -> Decision:
+            request = from_object(obj, namespace="research", namespace_object=space)
+            return decide(request, POLICIES, snapshot, phase, ENVIRONMENT)
+
+        obj = with_name(pod, number)
+        decision = decided(obj, shared, "mutate")
+        assert outcome(decision) == outcome(decided(obj, cluster(reservations), "mutate"))
+        if not decision.response.allowed:
+            continue
+        for reservation in decision.plan.reservations if decision.plan is not None else ():
+            reservations.append(reservation)
+            shared = shared.with_reservation(reservation)
+        stored = dict(decision.object or {})
+        alone = decided(stored, cluster(reservations), "validate")
+        assert outcome(decided(stored, shared, "validate")) == outcome(alone)
+
+
+def test_policies_on_an_equal_pod_are_hardly_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shipped policies read neither the name nor what the plan writes; the rest reads the plan."""
+    evaluated: list[str] = []
+    evaluate = Expression.evaluate
+
+    def noted(self: Expression, *words: Any) -> Any:
+        evaluated.append(self.label)
+        return evaluate(self, *words)
+
+    monkeypatch.setattr(Expression, "evaluate", noted)
+    snapshot, counts = cluster([]), []
+    for number in range(2):
+        evaluated.clear()
+        decision = decide(from_object(of_one_gpu(number)), POLICIES, snapshot, "mutate", ENVIRONMENT)
+        assert decision.plan is not None
+        snapshot = snapshot.with_reservation(decision.plan.reservations[0])
+        counts.append(len(evaluated))
+    assert counts[1] < counts[0] / 4, counts
+
+
+def of_one_gpu(number: int) -> Json:
+    """A pod of one GPU."""
+    container = {"name": "main", "image": "trainer", "resources": RESOURCES[0]}
+    return with_name(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [container]}}, number
+    )
+
+
+def hostname_of_free_gpus() -> PolicySet:
+    """A policy that writes the number of free GPUs of the best rack, which changes with each reservation."""
+    free = "string(cluster.largestFree.topo.rack.gpus)"
+    return loaded(
+        mutating(patch(f'[JSONPatch{{op: "add", path: "/spec/hostname", value: {free}}}]'), api=OURS)
+    )
+
+
+def test_what_changes_with_reservations_is_read_for_each_pod() -> None:
+    """`cluster` is the same for all pods, except for the keys that depend on pods and reservations."""
+    policies, snapshot = hostname_of_free_gpus(), racks(1, 2)
+    hostnames = []
+    for number in range(3):
+        request = from_object(of_one_gpu(number))
+        decision = decide(request, policies, snapshot, "mutate", Environment())
+        hostnames.append((decision.object or {})["spec"]["hostname"])
+        assert decision.plan is not None
+        for reservation in decision.plan.reservations:
+            snapshot = snapshot.with_reservation(reservation)
+    assert hostnames == ["16", "15", "14"]

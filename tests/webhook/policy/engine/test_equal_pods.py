@@ -1,0 +1,342 @@
+"""New pods that differ only in their names and plans share the outcomes of policies, with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.webhook.policy.helpers import (
+    OURS,
+    Inputs,
+    Json,
+    apply,
+    binding,
+    check,
+    loaded,
+    mutating,
+    patch,
+    pod,
+    validating,
+)
+from webhook.cel.values.stand_in import StandIn
+from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
+from webhook.policy.engine.equal_pods import MAX_BYTES, MAX_FORMS, MAX_OUTCOMES, EqualPods
+from webhook.policy.model.policy import Expression
+from webhook.workloads.keys.annotation_keys import PLACEMENT
+
+GPUS = "object.spec.containers.exists(c, c.name == 'main')"
+ESCAPED = PLACEMENT.replace("/", "~1")
+KAI = apply('Object{spec: Object.spec{schedulerName: "kai"}}')
+
+
+def named_pod(name: str, **metadata: Any) -> Json:
+    """A pod of this name, as the API server sends it."""
+    written = {"uid": f"uid-of-{name}", "creationTimestamp": "2026-11-28T00:00:00Z"}
+    return {**pod(), "metadata": {"name": name, "namespace": "default", **written, **metadata}}
+
+
+@pytest.fixture
+def inputs() -> Inputs:
+    """A caller whose requests share outcomes."""
+    return Inputs(equal_pods=EqualPods())
+
+
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of the expressions that are evaluated from now on."""
+    labels: list[str] = []
+    evaluate = Expression.evaluate
+
+    def noted(self: Expression, *words: Any) -> Any:
+        labels.append(self.label)
+        return evaluate(self, *words)
+
+    monkeypatch.setattr(Expression, "evaluate", noted)
+    return labels
+
+
+def mutated(policies: PolicySet, obj: Json, inputs: Inputs, **request: Any) -> Mutated:
+    """The result of the mutating policies."""
+    return run_mutating(policies, from_object(obj, **request), obj, inputs)
+
+
+def validated(policies: PolicySet, obj: Json, inputs: Inputs, **request: Any) -> Findings:
+    """The result of the validating policies."""
+    return run_validating(policies, from_object(obj, **request), obj, inputs)
+
+
+def test_a_mutation_of_equal_pods_is_evaluated_once(evaluated: list[str], inputs: Inputs) -> None:
+    """Each pod gets the change, and keeps its name."""
+    policies = loaded(mutating(KAI, matchConditions=[{"name": "gpus", "expression": GPUS}]))
+    for name in ("a", "b", "c"):
+        changed = mutated(policies, named_pod(name), inputs).object
+        assert (changed["metadata"]["name"], changed["spec"]["schedulerName"]) == (name, "kai")
+    assert len(evaluated) == 2, evaluated
+
+
+def test_a_condition_that_does_not_hold_is_evaluated_once(evaluated: list[str], inputs: Inputs) -> None:
+    """Then the mutation is not evaluated at all."""
+    policies = loaded(mutating(KAI, matchConditions=[{"name": "none", "expression": f"!{GPUS}"}]))
+    assert not any(mutated(policies, named_pod(name), inputs).effects for name in ("a", "b", "c"))
+    assert len(evaluated) == 1, evaluated
+
+
+def test_a_validation_of_equal_pods_is_evaluated_once(evaluated: list[str], inputs: Inputs) -> None:
+    """Each request says that the policy passed."""
+    policies = loaded(validating(check(GPUS)))
+    assert [validated(policies, named_pod(name), inputs).passed for name in ("a", "b")] == [("validate",)] * 2
+    assert len(evaluated) == 1, evaluated
+
+
+def test_each_pod_gets_the_findings_about_itself(inputs: Inputs) -> None:
+    """A finding is never taken over from another pod."""
+    policies = loaded(validating(check("false", messageExpression='"not " + object.metadata.name')))
+    for name in ("a", "b"):
+        assert validated(policies, named_pod(name), inputs).denials[0].message == f"not {name}"
+
+
+def test_each_pod_gets_the_findings_that_are_the_same_for_all(inputs: Inputs) -> None:
+    """Such a finding is not taken for a pass."""
+    policies = loaded(validating(check("false", message="no")))
+    assert [validated(policies, named_pod(name), inputs).denials[0].message for name in "abc"] == ["no"] * 3
+
+
+def test_each_pod_gets_the_audit_annotations_that_are_the_same_for_all(inputs: Inputs) -> None:
+    """A policy that passes may have them."""
+    annotations = [{"key": "what", "valueExpression": "'a pod'"}]
+    policies = loaded(validating(check("true"), auditAnnotations=annotations))
+    for name in ("a", "b"):
+        assert validated(policies, named_pod(name), inputs).audit_annotations == {"validate.what": "a pod"}
+
+
+def test_each_pod_gets_its_own_audit_annotations(inputs: Inputs) -> None:
+    """They may name the pod."""
+    annotations = [{"key": "who", "valueExpression": "object.metadata.name"}]
+    policies = loaded(validating(check("true"), auditAnnotations=annotations))
+    for name in ("a", "b"):
+        assert validated(policies, named_pod(name), inputs).audit_annotations == {"validate.who": name}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        '[JSONPatch{op: "add", path: "/metadata/labels", value: {"app": object.metadata.name}}]',
+        '[JSONPatch{op: "copy", from: "/metadata/name", path: "/spec/hostname"}]',
+        """[JSONPatch{op: "test", path: "/metadata/name", value: "a"},
+            JSONPatch{op: "add", path: "/spec/hostname", value: "a"}]""",
+        'object.metadata.name == "a" ? [JSONPatch{op: "add", path: "/spec/hostname", value: "a"}] : []',
+        'gang.name == "a" ? [JSONPatch{op: "add", path: "/spec/hostname", value: "a"}] : []',
+        'request.name == "a" ? [JSONPatch{op: "add", path: "/spec/hostname", value: "a"}] : []',
+        'object.metadata.uid == "uid-of-a" ? [JSONPatch{op: "add", path: "/spec/hostname", value: "a"}] : []',
+    ],
+)
+def test_a_mutation_that_reads_the_name_is_evaluated_for_each_pod(expression: str, inputs: Inputs) -> None:
+    """So is a patch that copies or compares the name, and a policy that reads the request."""
+    policies = loaded(mutating(patch(expression), api=OURS))
+    own = replace(inputs, variable_names=frozenset({"gang"}), values=gang_of)
+    alone = replace(own, equal_pods=None)
+    for name in ("a", "b", "a"):
+        assert (
+            mutated(policies, named_pod(name), own).object == mutated(policies, named_pod(name), alone).object
+        )
+
+
+def test_a_policy_is_run_from_the_beginning_if_its_next_mutation_reads_the_name(inputs: Inputs) -> None:
+    """Its first mutation sees the pod, and the `gang` of the pod, as they were."""
+    policies = loaded(
+        mutating(
+            patch(
+                """gang.labels.size() > 0 ? []
+                    : [JSONPatch{op: "add", path: "/metadata/labels", value: {"a": "b"}}]"""
+            ),
+            patch('[JSONPatch{op: "add", path: "/spec/hostname", value: object.metadata.name}]'),
+            api=OURS,
+        )
+    )
+    own = replace(inputs, variable_names=frozenset({"gang"}), values=gang_of)
+    for name in ("a", "b"):
+        changed = mutated(policies, named_pod(name), own).object
+        assert (changed["metadata"]["labels"], changed["spec"]["hostname"]) == ({"a": "b"}, name)
+
+
+def gang_of(obj: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
+    """The variable `gang` of a pod."""
+    name = obj["metadata"]["name"]
+    return {"gang": {"name": name, "labels": obj["metadata"].get("labels", {})}}
+
+
+def with_labels(name: str) -> Json:
+    return named_pod(name, labels={"team": name})
+
+
+def on_host(name: str) -> Json:
+    return {**named_pod("one"), "spec": {**pod()["spec"], "hostname": name}}
+
+
+def without_a_plan(name: str) -> Json:
+    return named_pod("one", annotations={"note": name})
+
+
+@pytest.mark.parametrize(
+    ("make", "read"),
+    [
+        (with_labels, "object.metadata.labels.team"),
+        (on_host, "object.spec.hostname"),
+        (without_a_plan, "object.metadata.annotations.note"),
+    ],
+)
+def test_pods_that_differ_elsewhere_are_not_equal(
+    make: Callable[[str], Json], read: str, inputs: Inputs
+) -> None:
+    """The value is read from the pod of the request."""
+    value = f'[JSONPatch{{op: "add", path: "/spec/subdomain", value: {read}}}]'
+    policies = loaded(mutating(patch(value)))
+    for name in ("a", "b", "a"):
+        assert mutated(policies, make(name), inputs).object["spec"]["subdomain"] == name
+
+
+def test_pods_in_namespaces_with_other_labels_are_not_equal(inputs: Inputs) -> None:
+    """A policy may read the Namespace."""
+    value = 'Object{spec: Object.spec{schedulerName: namespaceObject.metadata.labels["scheduler"]}}'
+    policies = loaded(mutating(apply(value)))
+    for name in ("kai", "volcano", "kai"):
+        space = {"metadata": {"name": "default", "labels": {"scheduler": name}}}
+        changed = mutated(policies, named_pod("a"), inputs, namespace_object=space).object
+        assert changed["spec"]["schedulerName"] == name
+
+
+def test_pods_with_other_content_of_gang_are_not_equal(inputs: Inputs) -> None:
+    """`gang` may depend on other objects, so its content counts, even if the pods are equal."""
+    policies = loaded(mutating(apply("Object{spec: Object.spec{schedulerName: gang.queue}}"), api=OURS))
+    for queue in ("a", "b", "a"):
+        values: Any = lambda obj, pod_set, queue=queue: {"gang": {"queue": queue}}  # noqa: E731
+        own = replace(inputs, variable_names=frozenset({"gang"}), values=values)
+        assert mutated(policies, named_pod("a"), own).object["spec"]["schedulerName"] == queue
+
+
+def test_a_condition_on_gang_is_not_taken_over_from_another_state_of_the_pod(inputs: Inputs) -> None:
+    """The first policy writes an annotation that is a stand-in, so the pod keeps its form; `gang` changes."""
+    first = mutating(
+        patch(f'[JSONPatch{{op: "add", path: "/metadata/annotations/{ESCAPED}", value: "x"}}]'),
+        name="a-first",
+        api=OURS,
+        matchConditions=[{"name": "before", "expression": "gang.queue == 'before'"}],
+    )
+    second = mutating(
+        KAI, name="b-second", api=OURS,
+        matchConditions=[{"name": "before", "expression": "gang.queue == 'before'"}],
+    )  # fmt: skip
+    values: Any = lambda obj, pod_set: {"gang": {"queue": obj["metadata"]["annotations"][PLACEMENT]}}  # noqa: E731
+    own = replace(inputs, variable_names=frozenset({"gang"}), values=values)
+    for name in ("a", "b"):
+        changed = mutated(
+            loaded(first, second), named_pod(name, annotations={PLACEMENT: "before"}), own
+        ).object
+        assert "schedulerName" not in changed["spec"]
+
+
+def test_an_equal_pod_of_other_parameters_has_an_outcome_of_its_own(inputs: Inputs) -> None:
+    """One binding selects two objects of parameters."""
+    policy = validating(check("params.data.key == 'a'"), paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+    maps = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": {"of": "mine"}},
+            "data": {"key": name},
+        }
+        for name in ("a", "b")
+    ]
+    select = {"selector": {"matchLabels": {"of": "mine"}}, "parameterNotFoundAction": "Deny"}
+    policies = loaded(policy, binding(policy, paramRef=select), *maps)
+    assert [len(validated(policies, named_pod(name), inputs).denials) for name in "ab"] == [1, 1]
+
+
+def test_an_update_of_a_pod_shares_nothing(evaluated: list[str], inputs: Inputs) -> None:
+    """Its policies may read `oldObject`."""
+    rule = {"operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    policies = loaded(mutating(KAI, rule=rule))
+    for name in ("a", "b"):
+        mutated(policies, named_pod(name), inputs, operation="UPDATE", old_object=named_pod(name))
+    assert len(evaluated) == 2
+
+
+def test_a_new_pod_with_an_old_object_shares_nothing(inputs: Inputs) -> None:
+    """An API server sends none, but a policy could read it."""
+    policies = loaded(mutating(apply("Object{spec: Object.spec{schedulerName: oldObject.spec.hostname}}")))
+    for name in ("a", "b"):
+        changed = mutated(policies, named_pod("one"), inputs, old_object=on_host(name)).object
+        assert changed["spec"]["schedulerName"] == name
+
+
+def test_a_run_that_cannot_be_shared_costs_nothing(inputs: Inputs) -> None:
+    """The first pod pays for the run on itself alone, as the next ones do."""
+    policies = loaded(mutating(apply("Object{spec: Object.spec{hostname: object.metadata.name + 'x'}}")))
+    alone = mutated(policies, named_pod("a"), replace(inputs, equal_pods=None)).cost
+    assert [mutated(policies, named_pod(name), inputs).cost for name in "abc"] == [alone] * 3
+
+
+def test_a_pod_is_refused_for_the_cost_of_its_policies_whatever_came_before(inputs: Inputs) -> None:
+    """An outcome that is known takes its units from the budget."""
+    policies = loaded(*(mutating(KAI, name=f"p{n}") for n in range(9)))
+    alone = replace(inputs, equal_pods=None)
+    cost = mutated(policies, named_pod("a"), inputs).cost
+    refusals = []
+    for budget in (cost // 2, cost - 1, cost, cost + 1):
+        refused = bool(mutated(policies, named_pod("a"), replace(alone, budget=budget)).errors)
+        shared = [
+            bool(mutated(policies, named_pod(name), replace(inputs, budget=budget)).errors) for name in "abc"
+        ]
+        assert shared == [refused] * 3, budget
+        refusals.append(refused)
+    assert set(refusals) == {True, False}
+
+
+def test_the_forms_that_were_not_used_for_the_longest_time_are_removed(
+    evaluated: list[str], inputs: Inputs
+) -> None:
+    """A burst of equal pods keeps its outcomes while many other pods come."""
+    policies = loaded(mutating(KAI))
+    for number in range(MAX_FORMS):
+        mutated(policies, on_host(f"host-{number}"), inputs)
+        evaluated.clear()
+        mutated(policies, named_pod("equal"), inputs)
+        assert number == 0 or not evaluated
+    assert inputs.equal_pods is not None
+    assert len(inputs.equal_pods.forms) == MAX_FORMS
+
+
+def test_a_large_pod_shares_nothing(evaluated: list[str], inputs: Inputs) -> None:
+    """So large pods do not fill the memory."""
+    policies = loaded(mutating(KAI), validating(check(GPUS)))
+    large = {"note": "x" * MAX_BYTES}
+    for name in ("a", "b"):
+        changed = mutated(policies, named_pod(name, annotations=large), inputs).object
+        assert changed["spec"]["schedulerName"] == "kai"
+        assert validated(policies, named_pod(name, annotations=large), inputs).passed
+    assert len(evaluated) == 4
+    assert inputs.equal_pods is not None
+    assert not inputs.equal_pods.forms
+
+
+def test_the_outcomes_of_a_form_are_bounded(inputs: Inputs) -> None:
+    """They have a bound although `gang` may have any number of values."""
+    policies = loaded(mutating(apply("Object{spec: Object.spec{schedulerName: gang.queue}}"), api=OURS))
+    for number in range(MAX_OUTCOMES):
+        values: Any = lambda obj, pod_set, number=number: {"gang": {"queue": f"q{number}"}}  # noqa: E731
+        mutated(policies, named_pod("a"), replace(inputs, variable_names=frozenset({"gang"}), values=values))
+    assert inputs.equal_pods is not None
+    assert all(len(form.outcomes) <= MAX_OUTCOMES for form in inputs.equal_pods.forms.values())
+
+
+def test_no_stand_in_is_left_in_a_pod(inputs: Inputs) -> None:
+    """A policy that writes the metadata as a whole copies the values of the pod itself."""
+    whole = '[JSONPatch{op: "add", path: "/metadata", value: object.metadata}]'
+    policies = loaded(mutating(patch(whole)), mutating(KAI, name="named"))
+    for name in ("a", "b"):
+        changed = mutated(policies, named_pod(name, annotations={PLACEMENT: name}), inputs)
+        assert not any(type(value) is StandIn for value in changed.object["metadata"].values())
+        assert changed.object["metadata"] == named_pod(name, annotations={PLACEMENT: name})["metadata"]
