@@ -53,9 +53,10 @@ STAND_INS: Final[Mapping[Path, StandIn]] = {
 """The stand-ins for the fields that differ between equal pods, by path."""
 
 
-MAX_FORMS: Final = 128
+MAX_FORMS: Final = 512
 """Maximum number of forms; the one that was not used for the longest time is removed first. The two calls for
-a pod see it in about ten states, each with its form; after the plan, the form also has the name of the node.
+a pod see it in about ten states, each with its form. After the plan, the form has the name of the node, so
+that pods share their last three forms only with other pods of their node.
 """
 
 
@@ -65,7 +66,7 @@ and validating policy, about 60, and as many again for each value of `gang`.
 """
 
 
-MAX_BYTES: Final = 32 * 1024
+MAX_BYTES: Final = 16 * 1024
 """Maximum length of a form, of `gang` and of the Namespace as JSON; a pod with more shares no outcomes. Most
 pods have 2 to 8 kB. With `MAX_FORMS` and `MAX_OUTCOMES`, nobody can fill the memory with large pods.
 """
