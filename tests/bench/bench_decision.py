@@ -13,8 +13,9 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,6 +31,7 @@ from tests.bench.cluster.empty_webhook import answer
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import PATIENCE, clusters, example, review
 from webhook.cli.common.inputs import policy_store, shipped
+from webhook.policy.engine.equal_pods import MAX_FORMS
 from webhook.server.cluster_source import NoCluster
 from webhook.server.garbage_collection import freeze_survivors
 from webhook.server.http import Webhook
@@ -56,40 +58,38 @@ differ by a quarter. To be recorded anew where the machine is quiet."""
 
 @dataclass(frozen=True)
 class Row:
-    """Calls of one kind: where they go, and what is sent."""
+    """Calls of one kind: where they go, and what is sent, in turns."""
 
     name: str
     client: TestClient[Any, Any]
     path: str
-    body: bytes
+    bodies: Sequence[bytes]
     calls: int = CALLS
 
     async def seconds(self) -> float:
         """CPU seconds of one call, client and server."""
         began = time.process_time()
-        for _ in range(self.calls):
-            reply = await self.client.post(
-                self.path, data=self.body, headers={"Content-Type": "application/json"}
-            )
+        for body in islice(cycle(self.bodies), self.calls):
+            reply = await self.client.post(self.path, data=body, headers={"Content-Type": "application/json"})
             assert reply.status == 200, await reply.text()
             await reply.read()
         return (time.process_time() - began) / self.calls
 
 
-def pod() -> Json:
+def pod(name: str = "train", **labels: str) -> Json:
     """A pod of one GPU as people write it."""
     container = {"name": "main", "image": "trainer:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "train", "namespace": "research"},
+        "metadata": {"name": name, "namespace": "research", **({"labels": labels} if labels else {})},
         "spec": {"containers": [container]},
     }
 
 
-def body(obj: Json) -> bytes:
-    """A dry run: the same cluster for each call."""
-    return orjson.dumps(review(obj, dry_run=True))
+def bodies(*objs: Json) -> list[bytes]:
+    """Dry runs: the same cluster for each call."""
+    return [orjson.dumps(review(obj, dry_run=True)) for obj in objs]
 
 
 def app(folder: str, *, planning: bool) -> web.Application:
@@ -114,13 +114,19 @@ async def measured(folder: str) -> dict[str, float]:
     five = TestClient(TestServer(app(folder, planning=False)))
     async with anchor, whole, five:
         job = example("job-two-nodes-one-rack")
+        equal = bodies(*(pod(f"train-{number}") for number in range(CALLS)))
+        # More kinds of pods than Bayplan keeps forms of: no pod is equal to one that it knows.
+        unequal = bodies(*(pod(team=f"t{number}") for number in range(2 * MAX_FORMS)))
         rows = [
-            Row("empty webhook", anchor, "/mutate", body(pod())),
-            Row("pod, shipped policies and plan, mutate", whole, "/mutate", body(pod())),
-            Row("pod, shipped policies and plan, validate", whole, "/validate", body(pod())),
-            Row("Job, shipped policies and plan, mutate", whole, "/mutate", body(job)),
-            Row("pod, five policies without a plan, mutate", five, "/mutate", body(pod())),
-            Row("JobSet of 200 PodSets, mutate", whole, "/mutate", body(job_set(200)), 1),
+            Row("empty webhook", anchor, "/mutate", bodies(pod())),
+            Row("equal pods, shipped policies and plan, mutate", whole, "/mutate", equal),
+            Row("equal pods, shipped policies and plan, validate", whole, "/validate", equal),
+            Row("equal pods, five policies without a plan, mutate", five, "/mutate", equal),
+            Row("pods, shipped policies and plan, mutate", whole, "/mutate", unequal),
+            Row("pods, shipped policies and plan, validate", whole, "/validate", unequal),
+            Row("pods, five policies without a plan, mutate", five, "/mutate", unequal),
+            Row("Job, shipped policies and plan, mutate", whole, "/mutate", bodies(job)),
+            Row("JobSet of 200 PodSets, mutate", whole, "/mutate", bodies(job_set(200)), 1),
         ]
         for row in rows:  # what is worked out once for a cluster and a set of policies
             await row.seconds()
