@@ -256,7 +256,7 @@ class Evaluation:
         return LazyMapping(
             {
                 "gang": lambda: _with_stand_ins(self._gang(pod, "")),
-                "cluster": lambda: NO_CLUSTER if snapshot is None else ClusterOfNodes(snapshot, StandIn()),
+                "cluster": lambda: NO_CLUSTER if snapshot is None else ClusterOfNodes(snapshot, StandIn),
             }
         )
 
@@ -300,6 +300,9 @@ class Evaluation:
         return NO_CLUSTER if self._snapshot is None else cluster_variable(self._snapshot)
 
 
+_GANG_NAME = StandIn()
+
+
 def _with_stand_ins(gang: Json) -> Json:
     """Returns the variable `gang` of a pod with stand-ins for its name and for the annotations about its
     plan, in which equal pods differ.
@@ -308,7 +311,7 @@ def _with_stand_ins(gang: Json) -> Json:
         key: STAND_INS.get(("metadata", "annotations", key), value)
         for key, value in gang["annotations"].items()
     }
-    return {**gang, "name": STAND_INS["metadata", "name"], "annotations": annotations}
+    return {**gang, "name": _GANG_NAME, "annotations": annotations}
 
 
 def _as_noted(workload: Workload, obj: Json) -> Workload:

@@ -106,13 +106,14 @@ class ClusterVariable(Mapping[str, object]):
 
 
 class ClusterOfNodes(ClusterVariable):
-    """The variable `cluster` with `stand_in` for each value that changes with pods and reservations. So a
-    result that is computed without reading the stand-in is valid until the nodes change.
+    """The variable `cluster` with stand-ins for the values that change with pods and reservations. So a
+    result that is computed without reading a stand-in is valid until the nodes change. `stand_in` returns a
+    new one.
     """
 
-    def __init__(self, snapshot: Snapshot, stand_in: object) -> None:
+    def __init__(self, snapshot: Snapshot, stand_in: Callable[[], object]) -> None:
         super().__init__(snapshot)
-        self._now = dict.fromkeys(_OF_PODS, stand_in)
+        self._now = {name: stand_in() for name in _OF_PODS}
 
 
 _VARIABLES: DerivedSection[None, ClusterVariable] = DerivedSection("the variable `cluster`")

@@ -130,12 +130,10 @@ class CostBudget:
         used = meter.limit - meter.left - meter._kept
         self.left -= used if used < meter.limit else meter.limit
 
-    def suffices_for(self, units: int) -> bool:
-        """Returns whether units are left after a known result that costs these units."""
-        return units < self.left
-
-    def take(self, units: int) -> None:
-        """Subtracts the units of a known result, as its evaluation would."""
+    def charge(self, units: int) -> None:
+        """Subtracts the units of a known result. Raises CelError of kind "budget" if they are not left."""
+        if units > self.left:
+            raise CelError("budget", f"the cost limit of {self.limit:,} units is used up")
         self.left -= units
 
     @property

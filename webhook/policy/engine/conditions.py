@@ -51,17 +51,20 @@ _OF_PARAMETERS = _OfParameters()
 @dataclass(slots=True)
 class KnownConditions:
     """Caches the values of conditions in one pass over the policies. A value is reused only if all inputs
-    that the condition reads are the same Python objects.
+    that the condition reads are the same Python objects. `charged`: a reused value takes its cost from the
+    budget again, so that the cost of a policy does not depend on the policies before it.
     """
 
-    values: dict[tuple[object, ...], tuple[tuple[Any, ...], Any]] = field(default_factory=dict)
-    """The inputs and the value, by `Expression.equality_key` and the `id` of each input. The inputs are
-    kept alive so that no other object gets the same `id`.
+    values: dict[tuple[object, ...], tuple[tuple[Any, ...], Any, int]] = field(default_factory=dict)
+    """The inputs, the value and its cost, by `Expression.equality_key` and the `id` of each input. The inputs
+    are kept alive so that no other object gets the same `id`.
     """
+
+    charged: bool = False
 
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
-        """Returns the value of a condition. Raises CelError. Errors are not cached, because the label of an
-        error names the one policy whose condition failed.
+        """Returns the value of a condition. Raises CelError for an error in it or an exceeded budget. Errors
+        are not cached, because the label of an error names the one policy whose condition failed.
         """
         reads = condition.reads
         if reads.params_alone:
@@ -76,6 +79,9 @@ class KnownConditions:
         key = condition.equality_key, id(obj), id(whole), id(params), id(shown), id(pod_set)
         remembered = self.values.get(key)
         if remembered is None:
+            left = budget.left
             value = activation.evaluate(condition, budget)
-            remembered = self.values[key] = (obj, whole, params, shown, pod_set), value
+            remembered = self.values[key] = (obj, whole, params, shown, pod_set), value, left - budget.left
+        elif self.charged:
+            budget.charge(remembered[2])
         return remembered[1]

@@ -3,16 +3,20 @@
 A Job sends hundreds of pods that differ only in their names and in what the plan writes onto each. Like the
 templates of one object (`template_forms.py`), they have a common form, in which stand-ins replace the values
 that differ. A run of a policy that reads no stand-in has the same outcome for each pod with this form, also
-in later requests. Nothing else can change the outcome:
+in later requests. All else that it can read is the same:
 
 - policy, parameter object, form, Namespace, and the content of the variable `gang` are in its key
 - `cluster` belongs to the owner of `EqualPods`, who drops it when the nodes change. Values that change with
   pods are stand-ins (`PolicyInputs.variables_of_equal_pods`)
 - a policy that reads another variable (`OF_ONE_REQUEST`) is run on each pod.
+
+A run on a form costs a request the same whether its outcome is known or not. So whether a pod is refused for
+the cost of its policies does not depend on earlier pods.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,12 +25,13 @@ from typing import Any, Final, TypeVar, cast
 
 import orjson
 
-from webhook.cel import CostBudget
 from webhook.cel.values.stand_in import StandIn, StandInRead
-from webhook.jsontools.path import Path, replaced
+from webhook.jsontools.path import Path, find, replaced
+from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.inputs import PolicyInputs
 from webhook.policy.engine.targets import POD, Target
 from webhook.policy.engine.template_forms import Form
+from webhook.policy.model.policy import Policy
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.keys.annotation_keys import PLACEMENT, POLICIES, RESERVATION
 
@@ -60,27 +65,32 @@ that pods share their last three forms only with other pods of their node.
 """
 
 
-MAX_OUTCOMES: Final = 512
-"""Maximum number of outcomes of a form; all are removed when it is reached. There is one for each mutation
-and validating policy, about 60, and as many again for each value of `gang`.
+MAX_OUTCOMES: Final = 256
+"""Maximum number of outcomes of a form; all are removed when it is reached. There are one or two for each
+policy, and as many again for each value of `gang`.
 """
 
 
 MAX_BYTES: Final = 16 * 1024
-"""Maximum length of a form, of `gang` and of the Namespace as JSON; a pod with more shares no outcomes. Most
-pods have 2 to 8 kB. With `MAX_FORMS` and `MAX_OUTCOMES`, nobody can fill the memory with large pods.
+"""Maximum length of a pod as JSON, without what stand-ins replace; a larger one has no form. Most pods have 1
+to 6 kB. A form takes about six times its JSON, so all forms together take at most 50 MB.
+"""
+
+
+RUN_LIMIT: Final = 20_000
+"""Maximum cost of a run on a form, in cost units, for its match conditions and for its other expressions. A
+policy that costs more is run on each pod: its conditions may be costly, and policies that are run on the pod
+itself evaluate them once for all.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """`effect`: None if the policy must be run on each pod. `costs`: the units taken from each budget. They
-    are taken again for each later pod, so that a refusal for its cost does not depend on earlier requests.
-    `kept`: the objects whose `id` is in the key, kept alive so that no other object gets this `id`.
+    """`effect`: None if the policy must be run on each pod. `kept`: the objects whose `id` is in the key,
+    kept alive so that no other object gets this `id`.
     """
 
     effect: object
-    costs: tuple[int, ...]
     kept: tuple[object, ...]
 
 
@@ -101,21 +111,23 @@ class PodForm(Form):
 class EqualPods:
     """The forms of pods, with the outcomes of policies for all requests with the same value of `cluster`.
 
-    `forms`: by their content as JSON, the one used last at the end. There is no lock: two threads may compute
-    the same outcome twice, and both results are equal.
+    `forms`: by the digest of their content without defaults, the one used last at the end. Pods with the same
+    content without defaults have the same defaults, also after a policy has changed both in the same way.
+    There is no lock: two threads may compute the same outcome twice, and both results are equal.
     """
 
     forms: OrderedDict[bytes, PodForm] = field(default_factory=OrderedDict)
 
-    def form(self, pod: dict[str, Any]) -> PodForm | None:
-        """Returns the form of a pod, given with defaults; None if it is too large, or JSON cannot have it."""
-        stand_ins = {place: stand_in for place, stand_in in STAND_INS.items() if _has(pod, place)}
-        for place, stand_in in stand_ins.items():
-            pod = replaced(pod, place, stand_in)
-        content = _content(pod)
-        if content is None:
+    def form(self, pod: Mapping[str, Any], show: Callable[[], dict[str, Any]]) -> PodForm | None:
+        """Returns the form of a pod; None if it is too large or JSON cannot represent it. `show` returns the
+        pod with defaults.
+        """
+        digest = _digest(_hidden(pod)[0], MAX_BYTES)
+        if digest is None:
             return None
-        form = self.forms[content] = self.forms.pop(content, PodForm(pod, stand_ins))
+        form = self.forms.get(digest) or PodForm(*_hidden(show()))
+        self.forms.pop(digest, form)
+        self.forms[digest] = form
         if len(self.forms) > MAX_FORMS:
             self.forms.popitem(last=False)
         return form
@@ -125,12 +137,15 @@ class EqualPods:
 class PodRuns:
     """The runs of one request's policies on the new pod of this request.
 
-    `former`: the outcomes of former requests. `namespace`: the Namespace of the request as JSON.
+    `former`: the outcomes of former requests. `namespace`: the digest of the Namespace.
     """
 
     former: EqualPods
     inputs: PolicyInputs
     namespace: bytes
+    conditions: KnownConditions = field(default_factory=lambda: KnownConditions(charged=True))
+    """The values of match conditions on forms."""
+
     formed: tuple[Any, PodForm | None] = (None, None)
     """The last state of the pod, and its form."""
 
@@ -138,7 +153,7 @@ class PodRuns:
     """The last state of the pod, and its `gang` and `cluster` with stand-ins."""
 
     gang: tuple[Any, bytes | None] = (None, None)
-    """The last state of the pod, and its `gang` as JSON; None if `gang` is not available."""
+    """The last state of the pod, and the digest of its `gang`; None if `gang` is not available."""
 
     @classmethod
     def of(cls, request: AdmissionRequest, inputs: PolicyInputs) -> PodRuns | None:
@@ -147,59 +162,47 @@ class PodRuns:
         is_new = request.operation == "CREATE" and request.old_object is None and not request.sub_resource
         if former is None or request.kind != POD or not is_new:
             return None
-        namespace = _content(request.namespace_object)
+        namespace = _digest(request.namespace_object)
         return None if namespace is None else cls(former, inputs, namespace)
 
     def form(self, target: Target, show: Callable[[Target], dict[str, Any]]) -> PodForm | None:
         """Returns the form of the pod; None if it has none. `show` returns the pod with defaults."""
         pod, form = self.formed
         if pod is not target.raw:
-            # A pod without a form, such as a large one, is not tried again in its later states.
-            has_form = pod is None or form is not None
-            self.formed = target.raw, self.former.form(show(target)) if has_form else None
-        return self.formed[1]
-
-    def record(self, pod: Mapping[str, Any] | None, form: PodForm) -> None:
-        """Records the form of the pod after a policy has changed it."""
-        self.formed = pod, form
+            # If a state has no form, as that of a large pod, the later ones of this pass are not tried.
+            has_form = target.raw is not None and (pod is None or form is not None)
+            form = self.former.form(target.raw or {}, lambda: show(target)) if has_form else None
+            self.formed = target.raw, form
+        return form
 
     def outcome(
         self,
-        key: tuple[object, ...],
+        part: tuple[Policy, Mapping[str, Any] | None, str | int],
         target: Target,
         form: PodForm,
-        *,
-        reads_gang: bool,
-        kept: tuple[object, ...],
-        budgets: tuple[CostBudget, ...],
         compute: Callable[[Mapping[str, Any]], Effect | None],
     ) -> Effect | None:
-        """Returns the effect of a policy on the pod; None if the policy must be run on each pod.
+        """Returns the effect of a part of a policy on every new pod of a form; None if the policy must be run
+        on the target itself.
 
-        `key`: what distinguishes the run from others, except for the Namespace and `gang`; it has the `id`s
-        of the objects `kept`. `compute` runs the policy on the form, with the variables that it is given.
+        `part`: a policy, its parameters, and which of its parts. `compute` runs it on the form, with `gang`
+        and `cluster`; if it reads a stand-in, the effect is None.
         """
-        gang = self._gang(target) if reads_gang else None
-        if reads_gang and gang is None:
+        policy, params, name = part
+        if not policy.uses.isdisjoint(OF_ONE_REQUEST):
             return None
-        key = (*key, self.namespace, gang)
+        gang = self._gang(target) if "gang" in policy.uses else None
+        if gang is None and "gang" in policy.uses:
+            return None
+        key = id(policy), id(params), name, self.namespace, gang
         outcome = form.outcomes.get(key)
         if outcome is None:
-            left = [budget.left for budget in budgets]
             effect: Effect | None = None
             with suppress(StandInRead):
                 effect = compute(self._variables(target))
-            costs = tuple(units - budget.left for units, budget in zip(left, budgets, strict=True))
-            form.record(key, _Outcome(effect, costs, kept))
-            if effect is None:  # later pods do not have this run, so it costs nothing
-                for budget, units in zip(budgets, left, strict=True):
-                    budget.left = units
-            return effect
-        if outcome.effect is None or not all(map(CostBudget.suffices_for, budgets, outcome.costs)):
-            return None
-        for budget, cost in zip(budgets, outcome.costs, strict=True):
-            budget.take(cost)
-        return cast(Effect, outcome.effect)
+            outcome = _Outcome(effect, (policy, params))
+            form.record(key, outcome)
+        return cast("Effect | None", outcome.effect)
 
     def _variables(self, target: Target) -> Mapping[str, Any]:
         if self.variables[0] is not target.raw:
@@ -210,30 +213,34 @@ class PodRuns:
         if self.gang[0] is not target.raw:
             self.gang = target.raw, None
             with suppress(ValueError):  # `gang` is not available: policies that read it fail on each pod
-                self.gang = target.raw, _content(self._variables(target).get("gang"))
+                self.gang = target.raw, _digest(self._variables(target).get("gang"))
         return self.gang[1]
 
 
-def _has(pod: Any, place: Path) -> bool:
-    for step in place:
-        if not isinstance(pod, dict) or step not in pod:
-            return False
-        pod = pod[step]
-    return True
+def _hidden(pod: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, StandIn]]:
+    """Returns the pod with stand-ins, and the stand-ins by path."""
+    stand_ins = {place: stand_in for place, stand_in in STAND_INS.items() if find(pod, place) is not None}
+    shown: Any = pod
+    for place, stand_in in stand_ins.items():
+        shown = replaced(shown, place, stand_in)
+    return shown, stand_ins
 
 
-def _content(value: Any) -> bytes | None:
-    """Returns a value as JSON, with null for each stand-in; None if it is too large or JSON cannot represent
-    it.
+def _digest(value: Any, limit: int | None = None) -> bytes | None:
+    """Returns the SHA-256 of a value as JSON; None if it is longer than `limit` bytes, or if JSON cannot
+    represent it.
     """
     try:
-        content = orjson.dumps(value, default=_as_null)
+        content = orjson.dumps(value, default=_marked)
     except TypeError:  # an integer of more than 64 bits, or a key that is not a string
         return None
-    return content if len(content) <= MAX_BYTES else None
+    return hashlib.sha256(content).digest() if limit is None or len(content) <= limit else None
 
 
-def _as_null(value: object) -> None:
-    """Returns None for a stand-in. Raises TypeError for any other value that JSON does not have."""
+def _marked(value: object) -> str:
+    """Returns the JSON of a stand-in: a text, so that it differs from null. No other value can be where a
+    stand-in may be. Raises TypeError for any other value that JSON does not have.
+    """
     if type(value) is not StandIn:
         raise TypeError
+    return "stand-in"

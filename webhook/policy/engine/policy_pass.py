@@ -8,7 +8,7 @@ for a policy that runs on templates, a pod template inside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import orjson
@@ -18,7 +18,7 @@ from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
-from webhook.policy.engine.equal_pods import OF_ONE_REQUEST, PodForm, PodRuns
+from webhook.policy.engine.equal_pods import RUN_LIMIT, PodForm, PodRuns
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.targets import Target, own_target, template_targets
@@ -244,53 +244,55 @@ class PolicyPass:
             target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)
         )
 
-    def record_form(self, target: Target, form: Form) -> None:
-        """Records the form of a target after a policy has changed it."""
-        if self.pod_runs is not None and isinstance(form, PodForm):
-            self.pod_runs.record(target.raw, form)
-        else:
-            self.cache.forms.record(target, form)
-
     def outcome_on_equal_pods(
         self,
         run: PolicyRun,
-        target: Target,
-        form: PodForm,
         part: str | int,
-        compute: Callable[[Activation], Effect | None],
+        target: Target,
+        compute: Callable[[PodForm, PolicyPass, Activation], Effect | None],
     ) -> Effect | None:
-        """Returns the effect of a part of a policy on every new pod of a form; None if the policy must be run
-        on the target itself. `part` names the part in the key; `compute` runs it on the form.
+        """Returns the effect of a part of a policy on every new pod that is equal to the target; None if the
+        policy must be run on the target itself.
+
+        `part` distinguishes the parts of a policy. `compute` runs one on the form of the pods, in a pass and
+        with an activation for it alone.
         """
         policy, pod_runs = run.policy, self.pod_runs
-        if pod_runs is None or not policy.uses.isdisjoint(OF_ONE_REQUEST):
+        form = self.form(target, template=False)
+        if pod_runs is None or not isinstance(form, PodForm):
             return None
 
-        def computed(variables: Mapping[str, Any]) -> Effect | None:
-            # `whole` is an object of this state of the pod alone: a condition's value, which is cached by the
-            # `id` of `whole`, is not taken over from the pod itself, or from a state with another `gang`.
-            return compute(
-                Activation(
-                    policy,
-                    target,
-                    variables,
-                    lambda whole, _: whole or {},
-                    self.inputs.authorizer,
-                    self.budget,
-                    form.shown,
-                    run.params,
-                )
+        def computed(variables: Mapping[str, Any]) -> tuple[Effect, int, int] | None:
+            budget, conditions_budget = (
+                each.separate(min(RUN_LIMIT, each.limit)) for each in (self.budget, self.conditions_budget)
             )
+            alone = replace(
+                self, budget=budget, conditions_budget=conditions_budget, conditions=pod_runs.conditions
+            )
+            # `whole` is an object of this state of the pod alone: a condition's value, which is cached by the
+            # `id` of `whole`, is not taken over from a state with another `gang`.
+            activation = Activation(
+                policy,
+                target,
+                variables,
+                lambda whole, _: whole or {},
+                self.inputs.authorizer,
+                budget,
+                form.shown,
+                run.params,
+            )
+            effect = compute(form, alone, activation)
+            return None if effect is None else (effect, budget.used, conditions_budget.used)
 
-        return pod_runs.outcome(
-            (id(policy), id(run.params), part),
-            target,
-            form,
-            reads_gang="gang" in policy.uses,
-            kept=(policy, run.params),
-            budgets=(self.budget, self.conditions_budget),
-            compute=computed,
-        )
+        outcome = pod_runs.outcome((policy, run.params, part), target, form, computed)
+        if outcome is None:
+            return None
+        effect, cost, conditions_cost = outcome
+        if cost > self.budget.left or conditions_cost > self.conditions_budget.left:
+            return None  # the run on the target ends in the error
+        self.budget.charge(cost)
+        self.conditions_budget.charge(conditions_cost)
+        return effect
 
     def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
         """Returns a key: if two runs of a policy have the same key, they have the same effect.

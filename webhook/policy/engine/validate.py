@@ -223,7 +223,7 @@ class _Collected:
                         failed = True
                         continue
                     if isinstance(form, PodForm):
-                        if self._passes_as_equal_pods(policy_pass, policy, run, target, form):
+                        if self._passes_as_equal_pods(policy_pass, policy, run, target):
                             continue
                     elif form is not None:
                         key = id(binding), id(run.params), form
@@ -243,21 +243,21 @@ class _Collected:
                 all_passed.add(form)
 
     def _passes_as_equal_pods(
-        self, policy_pass: PolicyPass, policy: ValidatingPolicy, run: PolicyRun, target: Target, form: PodForm
+        self, policy_pass: PolicyPass, policy: ValidatingPolicy, run: PolicyRun, target: Target
     ) -> bool:
-        """Returns whether a policy is known to pass on all new pods of a form. If not, the caller runs it on
-        the pod itself.
+        """Returns whether a policy passes on all new pods that are equal to the target. If not, the caller
+        runs it on the pod itself.
         """
         if policy.audit_annotations:
             return False
 
-        def validate(activation: Activation) -> bool | None:
+        def validate(_: PodForm, alone: PolicyPass, activation: Activation) -> bool | None:
             """Returns whether the match conditions hold; None if there is a finding or a failure."""
-            alone = _Collected()
-            alone._validate(policy, run, activation, policy_pass)
-            return None if alone.findings or alone.failures else bool(alone.ran)
+            collected = _Collected()
+            collected._validate(policy, run, activation, alone)
+            return None if collected.findings or collected.failures else bool(collected.ran)
 
-        ran = policy_pass.outcome_on_equal_pods(run, target, form, "validations", validate)
+        ran = policy_pass.outcome_on_equal_pods(run, "validations", target, validate)
         if ran:
             self.ran.append(policy.name)
         return ran is not None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -23,7 +25,8 @@ from tests.webhook.policy.helpers import (
 )
 from webhook.cel.values.stand_in import StandIn
 from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
-from webhook.policy.engine.equal_pods import MAX_BYTES, MAX_FORMS, MAX_OUTCOMES, EqualPods
+from webhook.policy.engine.equal_pods import MAX_BYTES, MAX_FORMS, MAX_OUTCOMES, RUN_LIMIT, EqualPods
+from webhook.policy.engine.template_forms import Form
 from webhook.policy.model.policy import Expression
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
@@ -270,6 +273,75 @@ def test_a_new_pod_with_an_old_object_shares_nothing(inputs: Inputs) -> None:
     for name in ("a", "b"):
         changed = mutated(policies, named_pod("one"), inputs, old_object=on_host(name)).object
         assert changed["spec"]["schedulerName"] == name
+
+
+def test_pods_with_equal_defaults_are_not_equal_if_one_of_them_states_a_default(inputs: Inputs) -> None:
+    """After a policy has changed the limits, the defaults for the requests differ."""
+    policies = loaded(
+        mutating(
+            patch('[JSONPatch{op: "replace", path: "/spec/containers/0/resources/limits/cpu", value: "2"}]'),
+            name="a-limits",
+        ),
+        mutating(
+            patch(
+                '[JSONPatch{op: "add", path: "/spec/hostname", value:'
+                " object.spec.containers[0].resources.requests.cpu}]"
+            ),
+            name="b-requests",
+        ),
+    )
+    stated = {"limits": {"cpu": "4"}, "requests": {"cpu": "4"}}
+    for resources, expected in ((stated, "4"), ({"limits": {"cpu": "4"}}, "2"), (stated, "4")):
+        container = {"name": "main", "image": "trainer", "resources": resources}
+        obj = {**named_pod("one"), "spec": {"containers": [container]}}
+        assert mutated(policies, obj, inputs).object["spec"]["hostname"] == expected
+
+
+def test_the_cost_of_a_policy_does_not_depend_on_known_conditions(inputs: Inputs) -> None:
+    """The second policy of pod `b` shares a condition with the first, whose outcome is known by then."""
+    conditions = [{"name": "gpus", "expression": GPUS}]
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    policies = loaded(
+        mutating(KAI, name="first", matchConditions=conditions),
+        mutating(KAI, name="second", matchConditions=conditions, rule={**rule, "resourceNames": ["b"]}),
+    )
+    fresh = replace(inputs, equal_pods=EqualPods())
+    costs = []
+    for each in (fresh, inputs):
+        if each is inputs:
+            mutated(policies, named_pod("a"), each)
+        costs.append(mutated(policies, named_pod("b"), each).cost)
+    assert costs[0] == costs[1]
+
+
+def test_a_costly_policy_is_run_on_each_pod(evaluated: list[str], inputs: Inputs) -> None:
+    """Its conditions count once for all policies that share them, as they do without equal pods."""
+    costly = f"lists.range({RUN_LIMIT}).all(n, n >= 0 && object.kind == 'Pod')"
+    policies = loaded(mutating(KAI, matchConditions=[{"name": "costly", "expression": costly}], api=OURS))
+    for name in ("a", "b"):
+        assert mutated(policies, named_pod(name), inputs).effects
+    assert evaluated.count("spec.matchConditions[0].expression") == 3, evaluated
+
+
+def test_forms_are_not_kept_by_the_outcomes_of_other_forms(inputs: Inputs) -> None:
+    """Otherwise their number would have no bound."""
+    policies = loaded(mutating(KAI), mutating(apply('Object{spec: Object.spec{hostname: "h"}}'), name="n"))
+    mutated(policies, named_pod("a"), inputs)
+    assert inputs.equal_pods is not None
+    for form in inputs.equal_pods.forms.values():
+        assert not any(isinstance(each, Form) for each in reachable(form.outcomes))
+
+
+def reachable(value: object) -> list[object]:
+    """All objects that an object refers to, but for classes and modules."""
+    seen: dict[int, object] = {}
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if id(each) not in seen and not isinstance(each, (type, ModuleType, FunctionType)):
+            seen[id(each)] = each
+            todo.extend(gc.get_referents(each))
+    return list(seen.values())
 
 
 def test_a_run_that_cannot_be_shared_costs_nothing(inputs: Inputs) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from planner.model.words import listed
 from webhook.cel.values.stand_in import StandInRead
@@ -67,18 +67,15 @@ class Mutated:
     cost: int = 0
 
 
-AnyForm = TypeVar("AnyForm", bound=Form)
-
-
 @dataclass(frozen=True, slots=True)
-class _Change(Generic[AnyForm]):
-    """The effect of a policy's run on each template or pod of one form (see `template_forms.py`).
+class _Change:
+    """The effect of a policy's run on each template of one form (see `template_forms.py`).
 
-    `steps`: the changes by each mutation, in order. `form`: the common form after the changes.
+    `steps`: the changes by each mutation, in order. `form`: the common form of the changed templates.
     """
 
     steps: tuple[Changes, ...]
-    form: AnyForm
+    form: Form
 
 
 @dataclass(slots=True)
@@ -92,7 +89,7 @@ class _Outcomes:
     """
 
     unchanged: set[Form] = field(default_factory=set)
-    changes: dict[tuple[int, int, Form], _Change[Form] | None] = field(default_factory=dict)
+    changes: dict[tuple[int, int, Form], _Change | None] = field(default_factory=dict)
     results: dict[tuple[object, ...], Object | None] = field(default_factory=dict)
 
 
@@ -233,7 +230,7 @@ class MutatingPass:
         """
         form = self.policy_pass.form(target, template=True)
         if isinstance(form, PodForm):
-            if self._mutate_as_equal_pods(run, policy, target, form):
+            if self._mutate_as_equal_pods(run, policy, target):
                 return True
         elif form is not None:
             key = id(run.binding), id(run.params), form
@@ -253,45 +250,43 @@ class MutatingPass:
             self.obj = replaced(self.obj, target.path, dict(outcome))
         return False
 
-    def _mutate_as_equal_pods(
-        self, run: PolicyRun, policy: MutatingPolicy, target: Target, form: PodForm
-    ) -> bool:
-        """Applies the effect of a policy on all new pods of a form. Each mutation sees the form of the pod as
-        the previous one changed it. Returns False if the policy must be run on the pod itself; `self.obj` is
-        then unchanged.
+    def _mutate_as_equal_pods(self, run: PolicyRun, policy: MutatingPolicy, target: Target) -> bool:
+        """Applies the effect of a policy on all new pods that are equal to the target. Each mutation sees the
+        pod as the previous one changed it. Returns False if the policy must be run on the pod itself;
+        `self.obj` is then unchanged.
         """
-        outcome, obj = self.policy_pass.outcome_on_equal_pods, self.obj
+        obj = self.obj
 
-        def conditions_hold(activation: Activation) -> bool | None:
-            holds = self.policy_pass.conditions_hold(run, activation)
+        def conditions_hold(_: PodForm, alone: PolicyPass, activation: Activation) -> bool | None:
+            holds = alone.conditions_hold(run, activation)
             return None if isinstance(holds, Failure) else holds
 
-        def change(activation: Activation, mutation: Mutation) -> _Change[PodForm] | None:
+        def change(
+            mutation: Mutation, form: PodForm, _: PolicyPass, activation: Activation
+        ) -> tuple[Changes, ...] | None:
             mutated = mutated_or_failure(run, activation, mutation, form.shown)
             if isinstance(mutated, Failure) or not form.still_common_to(mutated):
                 return None
             changes = changes_between(form.shown, mutated)
-            if changes is None:
-                return _Change((), form)
-            changed = target.as_in(target.write_back(self.obj, changes.applied_to(target.obj or {})))
-            changed_form = self.policy_pass.form(changed, template=False)
-            return _Change((changes,), changed_form) if isinstance(changed_form, PodForm) else None
+            return () if changes is None else (changes,)
 
-        holds = outcome(run, target, form, "conditions", conditions_hold)
+        holds = self.policy_pass.outcome_on_equal_pods(run, "conditions", target, conditions_hold)
         if not holds:
             return holds is not None
         for index, mutation in enumerate(policy.mutations):
-            effect = outcome(run, target, form, index, partial(change, mutation=mutation))
+            poll_policies()
+            effect = self.policy_pass.outcome_on_equal_pods(run, index, target, partial(change, mutation))
             if effect is None:
                 self.obj = obj
                 return False
-            self._follow(effect, target)
-            target, form = target.as_in(self.obj), effect.form
+            for changes in effect:
+                self.obj = changes.applied_to(target.obj or {})
+                target = target.as_in(self.obj)
         return True
 
     def _change(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, form: Form
-    ) -> _Change[Form] | None:
+    ) -> _Change | None:
         """Returns the effect of one run on all templates of a form; `self.obj` is not changed.
 
         None if the run reads a stand-in or fails, or if the changed templates have no common form: the effect
@@ -323,7 +318,7 @@ class MutatingPass:
             return None
         return _Change(tuple(steps), form)
 
-    def _follow(self, change: _Change[AnyForm], target: Target) -> None:
+    def _follow(self, change: _Change, target: Target) -> None:
         """Applies the effect that is known for a template's form to this template."""
         poll_policies()
         raw = carried = target.obj or {}
@@ -331,7 +326,7 @@ class MutatingPass:
             carried = changes.applied_to(carried)
         if carried is not raw:
             self.obj = target.write_back(self.obj, carried)
-            self.policy_pass.record_form(target.as_in(self.obj), change.form)
+            self.policy_pass.cache.forms.record(target.as_in(self.obj), change.form)
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
         """Runs the policy on one target; `before`: the object before this binding of the policy.
