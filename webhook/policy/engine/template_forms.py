@@ -58,7 +58,9 @@ class Forms:
     """The forms of one object's templates in one pass over the policies.
 
     `places`: for each path at which the templates differ, the stand-in that replaces the value there; None
-    until the first form is requested. `forms`: by the form's content as JSON.
+    until the first form is requested. `forms`: by the form's content as JSON without defaults, and the one
+    default that depends on a replaced value. With defaults, templates that state different ones of them could
+    have one form, and differ after a policy has changed both in the same way.
     """
 
     places: dict[Path, StandIn] | None = None
@@ -79,7 +81,7 @@ class Forms:
         if remembered is None or remembered[0] is not target.raw:
             if self.places is None:
                 self.places = {place: StandIn() for place in _differing_paths(map(show, templates))}
-            remembered = target.raw, self._form(show(target), self.places)
+            remembered = target.raw, self._form(target, show, self.places)
             self.of_templates[target.path] = remembered
         return remembered[1]
 
@@ -87,18 +89,29 @@ class Forms:
         """Records the form of a template after a policy has changed it."""
         self.of_templates[target.path] = target.raw, form
 
-    def _form(self, shown: dict[str, Any], places: Mapping[Path, StandIn]) -> Form | None:
-        stand_ins = {place: places[place] for place, _ in _replaceable(shown) if place in places}
-        for place, stand_in in stand_ins.items():
-            shown = replaced(shown, place, stand_in)
+    def _form(self, target: Target, show: Show, places: Mapping[Path, StandIn]) -> Form | None:
+        shown = show(target)
         try:
-            content = orjson.dumps(shown, default=_as_null)
+            content = orjson.dumps(
+                (_with_stand_ins(target.raw or {}, places)[0], _pull_policies(shown)), default=_marked
+            )
         except TypeError:  # an integer of more than 64 bits, or a key that is not a string
             return None
         form = self.forms.get(content)
         if form is None:
-            form = self.forms[content] = Form(shown, stand_ins)
+            form = self.forms[content] = Form(*_with_stand_ins(shown, places))
         return form
+
+
+def _with_stand_ins(pod: Json, places: Mapping[Path, StandIn]) -> tuple[Any, dict[Path, StandIn]]:
+    """Returns a pod with the stand-ins of those places at which it has a value, and these stand-ins."""
+    stand_ins = {
+        place: places[place] for place, value in _replaceable(pod) if place in places and value is not None
+    }
+    shown: Any = pod
+    for place, stand_in in stand_ins.items():
+        shown = replaced(shown, place, stand_in)
+    return shown, stand_ins
 
 
 def with_pod_set_hidden(target: Target) -> Target:
@@ -158,7 +171,9 @@ def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
                 yield part, index, container
 
 
-def _as_null(_: object) -> None:
-    """Returns None, so that orjson writes a stand-in as null: contents have the same JSON if they have
-    stand-ins at the same paths and are equal otherwise.
+def _marked(_: object) -> str:
+    """Returns a text for a stand-in, so that orjson writes it differently from null: contents have the same
+    JSON if they have stand-ins at the same paths and are equal otherwise. Where a template has a stand-in,
+    another has either a stand-in too, or null, or nothing.
     """
+    return "stand-in"

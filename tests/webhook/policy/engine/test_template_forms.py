@@ -77,6 +77,32 @@ def templates_of(obj: Mapping[str, Any]) -> list[Json]:
     return list(obj["spec"]["templates"])
 
 
+def test_templates_with_equal_defaults_differ_if_one_of_them_states_a_default() -> None:
+    """After a policy has given a volume a source, it has no default source."""
+    policies = [
+        mutating(
+            patch(
+                '[JSONPatch{op: "add", path: "/spec/volumes/0/hostPath", value:'
+                ' Object.spec.volumes.hostPath{path: "/data"}}]'
+            ),
+            name="a-source",
+            api=OURS,
+        ),
+        mutating(
+            patch(
+                '[JSONPatch{op: "add", path: "/spec/hostname", value:'
+                ' has(object.spec.volumes[0].emptyDir) ? "stated" : "none"}]'
+            ),
+            name="b-reads",
+            api=OURS,
+        ),
+    ]
+    stated, bare = [{"name": "v", "emptyDir": {}}], [{"name": "v"}]
+    obj = workload(template("a:1", volumes=stated), template("b:1", volumes=bare))
+    changed = templates_of(mutate(policies, obj, inputs(2)).object)
+    assert [each["spec"]["hostname"] for each in changed] == ["stated", "none"]
+
+
 @pytest.fixture
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The expressions that are evaluated, each as often as it is."""
