@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock, RLock, local
@@ -259,18 +259,19 @@ class DerivedValues:
     __slots__ = ("_values",)
 
     def __init__(self) -> None:
-        self._values: dict[DerivedSection[Any, Any], dict[Any, Any]] = {}
+        self._values: dict[DerivedSection[Any, Any], OrderedDict[Any, Any]] = {}
 
     def get(self, section: DerivedSection[K, V], key: K, make: Callable[[], V]) -> V:
         """Returns the section's value under the key, and computes it if it is missing.
 
         There is no lock: two threads may compute the same value twice, and both results are equal.
         """
-        values: dict[K, V] = self._values.setdefault(section, {})
+        values: OrderedDict[K, V] = self._values.setdefault(section, OrderedDict())
         if key in values:
             return values[key]
         value = make()
         if section.max_keys is not None and len(values) >= section.max_keys:
-            values.pop(next(iter(values)), None)
+            with suppress(KeyError):  # another thread removed it
+                values.popitem(last=False)
         values[key] = value
         return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from contextlib import suppress
 from threading import Thread
 
@@ -136,6 +137,32 @@ def test_derived_values_are_bounded_by_their_section():
     for key in (1, 1, 2, 1):
         derived.get(section, key, lambda key=key: calls.append(key))
     assert calls == [1, 2, 1]
+
+
+def test_threads_that_derive_values_at_the_same_time_do_not_harm_each_other():
+    """One may remove the oldest key while another looks for it. The threads change as often as they can."""
+    section: DerivedSection[tuple[int, int], int] = DerivedSection("threads", max_keys=2)
+    derived = DerivedValues()
+    errors: list[Exception] = []
+
+    def derive(thread: int) -> None:
+        try:
+            for number in range(20_000):
+                assert derived.get(section, (thread, number), lambda number=number: number) == number
+        except Exception as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [Thread(target=derive, args=(thread,)) for thread in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
 
 
 def test_every_section_stands_in_the_table():
