@@ -14,11 +14,11 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
 from tests.builders import racks
 from tests.webhook.admission.test_growth_of_work import ENVIRONMENT, POLICIES
-from tests.webhook.policy.helpers import OURS, loaded, mutating, patch
+from tests.webhook.policy.helpers import OURS, evaluations, loaded, mutating, patch
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
-from webhook.policy.model.policy import Expression, PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object, namespace_named
 
 Json = dict[str, Any]
@@ -120,14 +120,7 @@ def test_a_decision_does_not_depend_on_earlier_pods(asked: list[tuple[Json, Mapp
 
 def test_policies_on_an_equal_pod_are_hardly_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shipped policies read neither the name nor what the plan writes; the rest reads the plan."""
-    evaluated: list[str] = []
-    evaluate = Expression.evaluate
-
-    def noted(self: Expression, *words: Any) -> Any:
-        evaluated.append(self.label)
-        return evaluate(self, *words)
-
-    monkeypatch.setattr(Expression, "evaluate", noted)
+    evaluated = evaluations(monkeypatch)
     snapshot, counts = cluster([]), []
     for number in range(2):
         evaluated.clear()

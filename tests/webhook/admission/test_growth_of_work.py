@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders import racks
 from tests.effort import calls
+from tests.webhook.policy.helpers import evaluations
 from tests.webhook.workloads.objects import annotated
 from webhook.admission.context import RequestContext
 from webhook.admission.decision import decide
@@ -138,21 +139,17 @@ def alike_job_set(pod_sets: int) -> dict[str, Any]:
 def test_templates_that_are_alike_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condition that reads nothing of a PodSet's own comes to the same on all of them: however many there
     are, it is evaluated as often. Without a cluster, for a plan gives each PodSet its own nodes."""
-    evaluations: list[str] = []
     conditions = {id(row.expression) for policy in POLICIES.policies for row in policy.conditions}
-    evaluate = Expression.evaluate
 
-    def counted(self: Expression, bindings: Any, budget: Any) -> Any:
-        if id(self) in conditions and not self.reads.pod_set:
-            evaluations.append(self.label)
-        return evaluate(self, bindings, budget)
+    def of_a_condition(each: Expression) -> str | None:
+        return each.label if id(each) in conditions and not each.reads.pod_set else None
 
-    monkeypatch.setattr(Expression, "evaluate", counted)
+    evaluated = evaluations(monkeypatch, of_a_condition)
 
     def judged(pod_sets: int) -> int:
-        evaluations.clear()
+        evaluated.clear()
         decision = decide(from_object(alike_job_set(pod_sets)), POLICIES, None, "mutate", ENVIRONMENT)
         assert decision.effects
-        return len(evaluations)
+        return len(evaluated)
 
     assert judged(5) == judged(10) > 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 import yaml
 
 from webhook.cel import CostBudget
@@ -25,6 +26,7 @@ from webhook.policy import (
     run_validating,
 )
 from webhook.policy.engine.equal_pods import EqualPods
+from webhook.policy.model.policy import Expression
 from webhook.workloads import Template
 
 UPSTREAM, OURS = "admissionregistration.k8s.io/v1", "bayplan.dev/v1alpha1"
@@ -184,6 +186,23 @@ def validate(
         shared = run_validating(policies, from_object(obj, **request), obj, each)
         assert replace(shared, cost=0) == replace(findings, cost=0)
     return findings
+
+
+def evaluations(
+    monkeypatch: pytest.MonkeyPatch, note: Callable[[Expression], str | None] = lambda each: each.label
+) -> list[str]:
+    """What `note` says of each expression that is evaluated from now on, if it says something."""
+    notes: list[str] = []
+    evaluate = Expression.evaluate
+
+    def noted(self: Expression, *args: Any) -> Any:
+        text = note(self)
+        if text is not None:
+            notes.append(text)
+        return evaluate(self, *args)
+
+    monkeypatch.setattr(Expression, "evaluate", noted)
+    return notes
 
 
 def operations(mutated: Mutated) -> list[Mapping[str, Any]]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.webhook.policy.helpers import OURS, Json, binding, loaded, mutate, mutating, patch, pod
+from tests.webhook.policy.helpers import (
+    OURS,
+    Json,
+    binding,
+    evaluations,
+    loaded,
+    mutate,
+    mutating,
+    patch,
+    pod,
+)
 from webhook.policy import PolicySet, from_object, run_mutating
-from webhook.policy.model.policy import Expression
 
 MUTATION = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai"}]')
 
@@ -33,16 +40,7 @@ def policies(enabled: str, condition: str) -> PolicySet:
 @pytest.fixture
 def conditions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The labels of the conditions that are evaluated from now on."""
-    labels: list[str] = []
-    evaluate = Expression.evaluate
-
-    def noted(self: Expression, *words: Any) -> Any:
-        if "matchConditions" in self.label:
-            labels.append(self.label)
-        return evaluate(self, *words)
-
-    monkeypatch.setattr(Expression, "evaluate", noted)
-    return labels
+    return evaluations(monkeypatch, lambda each: each.label if "matchConditions" in each.label else None)
 
 
 def test_a_condition_on_the_parameters_alone_is_evaluated_once_for_all_requests(

@@ -17,6 +17,7 @@ from tests.webhook.policy.helpers import (
     apply,
     binding,
     check,
+    evaluations,
     loaded,
     mutating,
     patch,
@@ -27,7 +28,6 @@ from webhook.cel.values.stand_in import StandIn
 from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
 from webhook.policy.engine.equal_pods import MAX_BYTES, MAX_FORMS, MAX_OUTCOMES, RUN_LIMIT, EqualPods
 from webhook.policy.engine.template_forms import Form
-from webhook.policy.model.policy import Expression
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 GPUS = "object.spec.containers.exists(c, c.name == 'main')"
@@ -50,15 +50,7 @@ def inputs() -> Inputs:
 @pytest.fixture
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The labels of the expressions that are evaluated from now on."""
-    labels: list[str] = []
-    evaluate = Expression.evaluate
-
-    def noted(self: Expression, *words: Any) -> Any:
-        labels.append(self.label)
-        return evaluate(self, *words)
-
-    monkeypatch.setattr(Expression, "evaluate", noted)
-    return labels
+    return evaluations(monkeypatch)
 
 
 def mutated(policies: PolicySet, obj: Json, inputs: Inputs, **request: Any) -> Mutated:

@@ -18,6 +18,7 @@ from tests.webhook.policy.helpers import (
     Inputs,
     apply,
     check,
+    evaluations,
     mutate,
     mutating,
     patch,
@@ -30,7 +31,6 @@ from webhook.admission.environment import Environment
 from webhook.cli.common.inputs import shipped
 from webhook.policy.engine.template_forms import Forms
 from webhook.policy.loading.files import load_paths
-from webhook.policy.model.policy import Expression
 from webhook.wire.request import from_object
 
 Json = dict[str, Any]
@@ -106,15 +106,7 @@ def test_templates_with_equal_defaults_differ_if_one_of_them_states_a_default() 
 @pytest.fixture
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The expressions that are evaluated, each as often as it is."""
-    texts: list[str] = []
-    evaluate = Expression.evaluate
-
-    def counted(self: Expression, *args: Any) -> Any:
-        texts.append(self.program.text)
-        return evaluate(self, *args)
-
-    monkeypatch.setattr(Expression, "evaluate", counted)
-    return texts
+    return evaluations(monkeypatch, lambda each: each.program.text)
 
 
 ADD = 'JSONPatch{op: "add", path: "/metadata/labels/tested", value: "b"}'

@@ -12,13 +12,13 @@ from tests.webhook.policy.helpers import (
     Inputs,
     apply,
     deployment,
+    evaluations,
     mutate,
     mutating,
     operations,
     patch,
     pod,
 )
-from webhook.policy.model.policy import Expression
 
 SET = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-scheduler"}]')
 LABEL = apply('Object{metadata: Object.metadata{labels: {"seen": object.metadata.namespace}}}')
@@ -168,14 +168,7 @@ def roles(*images: str) -> dict[str, Any]:
 
 def evaluated(monkeypatch: pytest.MonkeyPatch, text: str, *images: str) -> tuple[list[str], list[Any]]:
     """The labels of what was evaluated, and the templates, of a policy with this mutation on `roles`."""
-    labels: list[str] = []
-    evaluate = Expression.evaluate
-
-    def noted(self: Expression, *words: Any) -> Any:
-        labels.append(self.label)
-        return evaluate(self, *words)
-
-    monkeypatch.setattr(Expression, "evaluate", noted)
+    labels = evaluations(monkeypatch)
     paths = [("spec", "roles", index) for index in range(len(images))]
     caller = inputs(*paths, values=lambda obj, pod_set: {"gang": {"podSet": pod_set, "size": 3}})
     mutated = mutate([mutating(patch(text), api=OURS)], roles(*images), caller)
