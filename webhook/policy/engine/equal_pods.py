@@ -23,14 +23,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
-import orjson
-
 from webhook.cel.values.stand_in import StandIn, StandInRead
-from webhook.jsontools.path import Path, find, replaced
+from webhook.jsontools.path import Path
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.inputs import PolicyInputs
 from webhook.policy.engine.targets import POD, Target
-from webhook.policy.engine.template_forms import Form
+from webhook.policy.engine.template_forms import Form, json_of, with_stand_ins
 from webhook.policy.model.policy import Policy
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.keys.annotation_keys import PLACEMENT, POLICIES, RESERVATION
@@ -72,8 +70,8 @@ policy, and as many again for each value of `gang`.
 
 
 MAX_BYTES: Final = 16 * 1024
-"""Maximum length of a pod as JSON, without what stand-ins replace; a larger one has no form. Most pods have 1
-to 6 kB. A form takes about six times its JSON, so all forms together take at most 50 MB.
+"""Maximum length of a pod as JSON, without what stand-ins replace; a larger one has no form. A pod with 290
+environment variables has 12 kB, and its form takes five times that. So all forms take at most some 45 MB.
 """
 
 
@@ -122,10 +120,10 @@ class EqualPods:
         """Returns the form of a pod; None if it is too large or JSON cannot represent it. `show` returns the
         pod with defaults.
         """
-        digest = _digest(_hidden(pod)[0], MAX_BYTES)
+        digest = _digest(with_stand_ins(pod, STAND_INS)[0], MAX_BYTES)
         if digest is None:
             return None
-        form = self.forms.get(digest) or PodForm(*_hidden(show()))
+        form = self.forms.get(digest) or PodForm(*with_stand_ins(show(), STAND_INS))
         self.forms.pop(digest, form)
         self.forms[digest] = form
         if len(self.forms) > MAX_FORMS:
@@ -217,30 +215,11 @@ class PodRuns:
         return self.gang[1]
 
 
-def _hidden(pod: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, StandIn]]:
-    """Returns the pod with stand-ins, and the stand-ins by path."""
-    stand_ins = {place: stand_in for place, stand_in in STAND_INS.items() if find(pod, place) is not None}
-    shown: Any = pod
-    for place, stand_in in stand_ins.items():
-        shown = replaced(shown, place, stand_in)
-    return shown, stand_ins
-
-
 def _digest(value: Any, limit: int | None = None) -> bytes | None:
     """Returns the SHA-256 of a value as JSON; None if it is longer than `limit` bytes, or if JSON cannot
     represent it.
     """
-    try:
-        content = orjson.dumps(value, default=_marked)
-    except TypeError:  # an integer of more than 64 bits, or a key that is not a string
+    content = json_of(value)
+    if content is None or (limit is not None and len(content) > limit):
         return None
-    return hashlib.sha256(content).digest() if limit is None or len(content) <= limit else None
-
-
-def _marked(value: object) -> str:
-    """Returns the JSON of a stand-in: a text, so that it differs from null. No other value can be where a
-    stand-in may be. Raises TypeError for any other value that JSON does not have.
-    """
-    if type(value) is not StandIn:
-        raise TypeError
-    return "stand-in"
+    return hashlib.sha256(content).digest()

@@ -18,7 +18,7 @@ import orjson
 from planner.manifests.pods.pod import CONTAINER_LISTS, UNREAD
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.diff import equal
-from webhook.jsontools.path import Path, replaced
+from webhook.jsontools.path import Path, find, replaced
 from webhook.policy.engine.targets import Target
 
 Json = Mapping[str, Any]
@@ -91,27 +91,32 @@ class Forms:
 
     def _form(self, target: Target, show: Show, places: Mapping[Path, StandIn]) -> Form | None:
         shown = show(target)
-        try:
-            content = orjson.dumps(
-                (_with_stand_ins(target.raw or {}, places)[0], _pull_policies(shown)), default=_marked
-            )
-        except TypeError:  # an integer of more than 64 bits, or a key that is not a string
+        content = json_of((with_stand_ins(target.raw or {}, places)[0], _pull_policies(shown)))
+        if content is None:
             return None
         form = self.forms.get(content)
         if form is None:
-            form = self.forms[content] = Form(*_with_stand_ins(shown, places))
+            form = self.forms[content] = Form(*with_stand_ins(shown, places))
         return form
 
 
-def _with_stand_ins(pod: Json, places: Mapping[Path, StandIn]) -> tuple[Any, dict[Path, StandIn]]:
+def with_stand_ins(pod: Json, places: Mapping[Path, StandIn]) -> tuple[Any, dict[Path, StandIn]]:
     """Returns a pod with the stand-ins of those places at which it has a value, and these stand-ins."""
-    stand_ins = {
-        place: places[place] for place, value in _replaceable(pod) if place in places and value is not None
-    }
+    stand_ins = {place: stand_in for place, stand_in in places.items() if find(pod, place) is not None}
     shown: Any = pod
     for place, stand_in in stand_ins.items():
         shown = replaced(shown, place, stand_in)
     return shown, stand_ins
+
+
+def json_of(value: Any) -> bytes | None:
+    """Returns a value as JSON; None if JSON cannot represent it. Pods have the same JSON if they have
+    stand-ins at the same places and are equal otherwise.
+    """
+    try:
+        return orjson.dumps(value, default=_marked)
+    except TypeError:  # an integer of more than 64 bits, or a key that is not a string
+        return None
 
 
 def with_pod_set_hidden(target: Target) -> Target:
@@ -171,9 +176,11 @@ def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
                 yield part, index, container
 
 
-def _marked(_: object) -> str:
-    """Returns a text for a stand-in, so that orjson writes it differently from null: contents have the same
-    JSON if they have stand-ins at the same paths and are equal otherwise. Where a template has a stand-in,
-    another has either a stand-in too, or null, or nothing.
+def _marked(value: object) -> str:
+    """Returns the JSON of a stand-in: a text, so that it differs from null. Where a pod has a stand-in,
+    another has a stand-in too, or null, or nothing. Raises TypeError for any other value that JSON does not
+    have.
     """
+    if type(value) is not StandIn:
+        raise TypeError
     return "stand-in"
