@@ -209,17 +209,22 @@ class Row:
         ]
 
 
+def ready(moment: Snapshot) -> Snapshot:
+    """The cluster as it is when a replica of `bayplan serve` becomes ready: read, and with frozen garbage."""
+    plan(moment, gang(1))
+    gc.collect()
+    gc.freeze()
+    return moment
+
+
 def measure(count: int, times: int, *, busy: bool) -> Row:
     """Plans and events on a cluster of so many nodes; prints its row."""
     random = Random(count)
     start = time.perf_counter()
     moment = empty(count)
-    moment = used(moment, random) if busy else moment
-    plan(moment, gang(1))
+    moment = ready(used(moment, random) if busy else moment)
     built = time.perf_counter() - start
     churn, row = Churn(moment, random), Row(count)
-    gc.collect()
-    gc.freeze()  # as `bayplan serve` does when it has read the cluster
     for name, group in REQUESTS.items():
         own = time.thread_time()
         plan(churn.moment, group)
@@ -242,7 +247,7 @@ def measure(count: int, times: int, *, busy: bool) -> Row:
 def mixtures(count: int, times: int) -> list[str]:
     """The same for gangs of two kinds, of which the search keeps less from plan to plan."""
     random, lines = Random(count), []
-    churn = Churn(used(empty(count), random), random)
+    churn = Churn(ready(used(empty(count), random)), random)
     for name, group in MIXTURES.items():
         own = []
         for _ in range(times + 1):
@@ -252,6 +257,7 @@ def mixtures(count: int, times: int) -> list[str]:
             own.append((time.thread_time() - start) * 1e3)
         first, *again = own
         lines.append(f"  {name:<34} {median(again):7.1f} {max(again):7.1f} {first:7.1f}")
+    gc.unfreeze()
     return lines
 
 
