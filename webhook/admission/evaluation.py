@@ -35,12 +35,13 @@ from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, with_claims
-from webhook.policy.engine.equal_pods import STAND_INS, EqualPods
+from webhook.policy.engine.equal_pods import EqualPods
 from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
+from webhook.workloads.pod_identity import IDENTITY_KEYS
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.shared_gangs.merge import with_whole_gang
 from webhook.workloads.stored import controller_row
@@ -300,18 +301,18 @@ class Evaluation:
         return NO_CLUSTER if self._snapshot is None else cluster_variable(self._snapshot)
 
 
-_GANG_NAME = StandIn()
+_STAND_IN = StandIn()
 
 
 def _with_stand_ins(gang: Json) -> Json:
-    """Returns the variable `gang` of a pod with stand-ins for its name and for the annotations about its
-    plan, in which equal pods differ.
+    """Returns the variable `gang` of a pod with stand-ins for its name, and for the labels and annotations in
+    which equal pods may differ.
     """
-    annotations = {
-        key: STAND_INS.get(("metadata", "annotations", key), value)
-        for key, value in gang["annotations"].items()
+    metadata = {
+        part: {key: _STAND_IN if key in IDENTITY_KEYS else value for key, value in gang[part].items()}
+        for part in ("labels", "annotations")
     }
-    return {**gang, "name": _GANG_NAME, "annotations": annotations}
+    return {**gang, **metadata, "name": _STAND_IN}
 
 
 def _as_noted(workload: Workload, obj: Json) -> Workload:

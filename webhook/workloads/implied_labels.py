@@ -19,7 +19,11 @@ _BY_KIND: dict[str, tuple[str, ...]] = {
     "RayCluster": ("ray.io/cluster",),
     **dict.fromkeys(("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MPIJob"), (_TRAINING,)),
 }
-"""Labels whose value is the workload's name."""
+"""Labels whose value is the workload's name, by its kind."""
+
+
+LABELS_WITH_NAME = frozenset(label for labels in _BY_KIND.values() for label in labels)
+"""All labels of pods whose value is the name of their workload."""
 
 
 _BY_SET = {"JobSet": "jobset.sigs.k8s.io/replicatedjob-name"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -58,17 +59,36 @@ def pods(draw: st.DrawFn) -> Json:
         container["env"] = [{"name": "NCCL_DEBUG", "value": "LOUD"}]
     metadata = {"labels": draw(st.sampled_from(LABELS)), "annotations": draw(st.sampled_from(ANNOTATIONS))}
     spec = {"containers": [container], **draw(st.sampled_from(SPECS))}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return of_indexed_job(pod) if draw(st.booleans()) else pod
+
+
+def of_indexed_job(pod: Json) -> Json:
+    """The pod as the Job controller creates it, with `NUMBER` where its number will be."""
+    index = {"batch.kubernetes.io/job-completion-index": "NUMBER"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "train-NUMBER", "uid": "NUMBER"}
+    metadata = {
+        "labels": {**pod["metadata"].get("labels", {}), **index, "job-name": "train-NUMBER"},
+        "annotations": {**pod["metadata"].get("annotations", {}), **index},
+        "ownerReferences": [{**job, "controller": True}],
+    }
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "hostname": "train-NUMBER"}}
 
 
 def with_name(pod: Json, number: int) -> Json:
-    """The pod with a name and with what the API server writes."""
+    """The pod with a name and with what the API server writes, also the volume with its token."""
     written = {
-        "name": f"p{number}",
-        "uid": f"uid-{number}",
-        "creationTimestamp": f"2026-11-28T00:00:{number}Z",
+        "name": "pNUMBER",
+        "uid": "uid-NUMBER",
+        "creationTimestamp": "2026-11-28T00:00:NUMBERZ",
     }
-    return {**pod, "metadata": {**written, **pod["metadata"]}}
+    volume = {"name": "kube-api-access-NUMBER", "projected": {"sources": [{"downwardAPI": {"items": []}}]}}
+    mount = {"name": "kube-api-access-NUMBER", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    containers = [{**container, "volumeMounts": [mount]} for container in pod["spec"]["containers"]]
+    spec = {**pod["spec"], "containers": containers, "volumes": [volume]}
+    whole = {**pod, "metadata": {**written, **pod["metadata"]}, "spec": spec}
+    numbered_pod: Json = json.loads(json.dumps(whole).replace("NUMBER", str(number)))
+    return numbered_pod
 
 
 def cluster(reservations: list[Reservation]) -> Snapshot:
@@ -118,25 +138,26 @@ def test_a_decision_does_not_depend_on_earlier_pods(asked: list[tuple[Json, Mapp
         assert outcome(decided(stored, shared, "validate")) == outcome(alone)
 
 
-def test_policies_on_an_equal_pod_are_hardly_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shipped policies read neither the name nor what the plan writes; the rest reads the plan."""
+@pytest.mark.parametrize("creator", ["a user", "an Indexed Job"])
+def test_policies_on_an_equal_pod_are_hardly_evaluated(creator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shipped policies read neither what names it nor what the plan writes; the rest reads the plan."""
     evaluated = evaluations(monkeypatch)
     snapshot, counts = cluster([]), []
     for number in range(2):
         evaluated.clear()
-        decision = decide(from_object(of_one_gpu(number)), POLICIES, snapshot, "mutate", ENVIRONMENT)
-        assert decision.plan is not None
-        snapshot = snapshot.with_reservation(decision.plan.reservations[0])
+        obj = of_one_gpu(number, in_job=creator == "an Indexed Job")
+        decision = decide(from_object(obj), POLICIES, snapshot, "mutate", ENVIRONMENT)
+        for reservation in decision.plan.reservations if decision.plan is not None else ():
+            snapshot = snapshot.with_reservation(reservation)
         counts.append(len(evaluated))
     assert counts[1] < counts[0] / 4, counts
 
 
-def of_one_gpu(number: int) -> Json:
+def of_one_gpu(number: int, *, in_job: bool = False) -> Json:
     """A pod of one GPU."""
     container = {"name": "main", "image": "trainer", "resources": RESOURCES[0]}
-    return with_name(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [container]}}, number
-    )
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [container]}}
+    return with_name(of_indexed_job(pod) if in_job else pod, number)
 
 
 def hostname_of_free_gpus() -> PolicySet:

@@ -1,9 +1,9 @@
 """Reuses the outcome of a policy on a pod for later pods that are equal but for their names.
 
-A Job sends hundreds of pods that differ only in their names and in what the plan writes onto each. Like the
-templates of one object (`template_forms.py`), they have a common form, in which stand-ins replace the values
-that differ. A run of a policy that reads no stand-in has the same outcome for each pod with this form, also
-in later requests. All else that it can read is the same:
+A Job sends hundreds of pods that differ only in what names them (`webhook.workloads.pod_identity`) and in
+what the plan writes onto each. Like the templates of one object (`template_forms.py`), they have a common
+form, in which stand-ins replace the values that differ. A run of a policy that reads no stand-in has the same
+outcome for each pod with this form, also in later requests. All else that it can read is the same:
 
 - policy, parameter object, form, Namespace, and the content of the variable `gang` are in its key
 - `cluster` belongs to the owner of `EqualPods`, who drops it when the nodes change. Values that change with
@@ -31,29 +31,12 @@ from webhook.policy.engine.targets import POD, Target
 from webhook.policy.engine.template_forms import Form, json_of, with_stand_ins
 from webhook.policy.model.policy import Policy
 from webhook.wire.request import AdmissionRequest
-from webhook.workloads.keys.annotation_keys import PLACEMENT, POLICIES, RESERVATION
+from webhook.workloads.pod_identity import identity_paths
 
 Effect = TypeVar("Effect")
 
 OF_ONE_REQUEST: Final = frozenset(("plan", "request", "authorizer"))
 """The variables that differ between the requests for equal pods."""
-
-
-BY_THE_SERVER: Final = (
-    "name", "generateName", "uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"
-)  # fmt: skip
-"""The fields of `metadata` that name a pod, or that the API server writes about it."""
-
-
-BY_THE_PLAN: Final = (PLACEMENT, POLICIES, RESERVATION)
-"""The annotations that admission writes about a pod's plan."""
-
-
-STAND_INS: Final[Mapping[Path, StandIn]] = {
-    **{("metadata", name): StandIn() for name in BY_THE_SERVER},
-    **{("metadata", "annotations", key): StandIn() for key in BY_THE_PLAN},
-}
-"""The stand-ins for the fields that differ between equal pods, by path."""
 
 
 MAX_FORMS: Final = 512
@@ -120,10 +103,12 @@ class EqualPods:
         """Returns the form of a pod; None if it is too large or JSON cannot represent it. `show` returns the
         pod with defaults.
         """
-        digest = _digest(with_stand_ins(pod, STAND_INS)[0], MAX_BYTES)
+        content, stand_ins = with_identity_hidden(pod)
+        # With the paths of the stand-ins: another pod may have the text that stands for them in JSON.
+        digest = _digest((content, tuple(stand_ins)), MAX_BYTES)
         if digest is None:
             return None
-        form = self.forms.get(digest) or PodForm(*with_stand_ins(show(), STAND_INS))
+        form = self.forms.get(digest) or PodForm(*with_identity_hidden(show()))
         self.forms.pop(digest, form)
         self.forms[digest] = form
         if len(self.forms) > MAX_FORMS:
@@ -213,6 +198,13 @@ class PodRuns:
             with suppress(ValueError):  # `gang` is not available: policies that read it fail on each pod
                 self.gang = target.raw, _digest(self._variables(target).get("gang"))
         return self.gang[1]
+
+
+def with_identity_hidden(pod: Mapping[str, Any]) -> tuple[Any, dict[Path, StandIn]]:
+    """Returns a pod with stand-ins where equal pods may differ, and these stand-ins by their paths. Each path
+    has a stand-in of its own, so that a policy cannot exchange two of them unnoticed.
+    """
+    return with_stand_ins(pod, {path: StandIn() for path in identity_paths(pod)})
 
 
 def _digest(value: Any, limit: int | None = None) -> bytes | None:

@@ -171,6 +171,25 @@ def on_host(name: str) -> Json:
     return {**named_pod("one"), "spec": {**pod()["spec"], "hostname": name}}
 
 
+def with_index(name: str) -> Json:
+    return named_pod("one", labels={"batch.kubernetes.io/job-completion-index": name})
+
+
+def of_replica_set(name: str) -> Json:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+    return named_pod("one", ownerReferences=[owner])
+
+
+def with_token(name: str) -> Json:
+    """As the API server adds the volume of the ServiceAccount's token."""
+    volume, mount = (
+        {"name": f"kube-api-access-{name}"},
+        {"name": f"kube-api-access-{name}", "mountPath": "/t"},
+    )
+    container = {**pod()["spec"]["containers"][0], "volumeMounts": [mount]}
+    return {**named_pod("one"), "spec": {"containers": [container], "volumes": [volume]}}
+
+
 def without_a_plan(name: str) -> Json:
     return named_pod("one", annotations={"note": name})
 
@@ -181,16 +200,50 @@ def without_a_plan(name: str) -> Json:
         (with_labels, "object.metadata.labels.team"),
         (on_host, "object.spec.hostname"),
         (without_a_plan, "object.metadata.annotations.note"),
+        (with_index, "object.metadata.labels['batch.kubernetes.io/job-completion-index']"),
+        (of_replica_set, "object.metadata.ownerReferences[0].name"),
+        (with_token, "object.spec.volumes[0].name.substring(16)"),
+        (with_token, "object.spec.containers[0].volumeMounts[0].name.substring(16)"),
     ],
 )
-def test_pods_that_differ_elsewhere_are_not_equal(
+def test_a_value_in_which_pods_differ_is_read_from_the_pod_of_the_request(
     make: Callable[[str], Json], read: str, inputs: Inputs
 ) -> None:
-    """The value is read from the pod of the request."""
-    value = f'[JSONPatch{{op: "add", path: "/spec/subdomain", value: {read}}}]'
+    """Whether the pods count as equal or not."""
+    value = f'[JSONPatch{{op: "add", path: "/spec/schedulerName", value: {read}}}]'
     policies = loaded(mutating(patch(value)))
     for name in ("a", "b", "a"):
-        assert mutated(policies, make(name), inputs).object["spec"]["subdomain"] == name
+        assert mutated(policies, make(name), inputs).object["spec"]["schedulerName"] == name
+
+
+@pytest.mark.parametrize("make", [on_host, with_index, of_replica_set, with_token])
+def test_pods_are_equal_that_differ_in_what_their_creator_numbers(
+    make: Callable[[str], Json], evaluated: list[str], inputs: Inputs
+) -> None:
+    """Each keeps its own values."""
+    policies = loaded(mutating(KAI))
+    for name in ("a", "b"):
+        expected = {**make(name), "spec": {**make(name)["spec"], "schedulerName": "kai"}}
+        assert mutated(policies, make(name), inputs).object == expected
+    assert len(evaluated) == 1
+
+
+def test_a_volume_whose_name_is_the_mark_of_a_stand_in_is_not_taken_for_that_of_a_token(
+    inputs: Inputs,
+) -> None:
+    """Otherwise what a policy makes of that name would be written onto other pods."""
+    policies = loaded(
+        mutating(
+            patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: object.spec.volumes[0].name}]')
+        )
+    )
+    marked = {**named_pod("one"), "spec": {**pod()["spec"], "volumes": [{"name": "stand-in"}]}}
+    token = {**named_pod("one"), "spec": {**pod()["spec"], "volumes": [{"name": "kube-api-access-a"}]}}
+    for obj in (marked, token, marked):
+        assert (
+            mutated(policies, obj, inputs).object["spec"]["schedulerName"]
+            == obj["spec"]["volumes"][0]["name"]
+        )
 
 
 def test_pods_in_namespaces_with_other_labels_are_not_equal(inputs: Inputs) -> None:
@@ -365,7 +418,7 @@ def test_the_forms_that_were_not_used_for_the_longest_time_are_removed(
     """A burst of equal pods keeps its outcomes while many other pods come."""
     policies = loaded(mutating(KAI))
     for number in range(MAX_FORMS):
-        mutated(policies, on_host(f"host-{number}"), inputs)
+        mutated(policies, with_labels(f"team-{number}"), inputs)
         evaluated.clear()
         mutated(policies, named_pod("equal"), inputs)
         assert number == 0 or not evaluated
