@@ -35,7 +35,7 @@ from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, with_claims
-from webhook.policy.engine.equal_pods import EqualPods
+from webhook.policy.engine.equal_objects import EqualObjects
 from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable
 from webhook.variables.gang import gang_variable
@@ -50,10 +50,10 @@ from webhook.workloads.templates import pod_specs
 Json = Mapping[str, Any]
 
 
-_EQUAL_PODS: DerivedSection[None, EqualPods] = DerivedSection("outcomes of policies on equal pods")
+_EQUAL_OBJECTS: DerivedSection[None, EqualObjects] = DerivedSection("outcomes of policies on equal objects")
 
 
-_WITHOUT_CLUSTER = EqualPods()
+_WITHOUT_CLUSTER = EqualObjects()
 """The outcomes of policies on equal pods without a cluster, for all requests: `cluster` is then always
 `NO_CLUSTER`."""
 
@@ -243,20 +243,20 @@ class Evaluation:
         )
 
     @property
-    def equal_pods(self) -> EqualPods:
-        """The outcomes of policies on equal pods, which are kept as long as the nodes stay the same."""
+    def equal_objects(self) -> EqualObjects:
+        """The outcomes of policies on equal objects, which are kept as long as the nodes stay the same."""
         snapshot = self._context.snapshot
         if snapshot is None:
             return _WITHOUT_CLUSTER
-        return snapshot.base.derived.get(_EQUAL_PODS, None, EqualPods)
+        return snapshot.base.derived.get(_EQUAL_OBJECTS, None, EqualObjects)
 
-    def variables_of_equal_pods(self, pod: Json) -> Mapping[str, Any]:
-        """Returns `gang` and `cluster` with stand-ins for what differs between equal pods, or changes with
+    def variables_of_equal_objects(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
+        """Returns `gang` and `cluster` with stand-ins for what differs between equal objects, or changes with
         pods and reservations."""
         snapshot = self._context.snapshot
         return LazyMapping(
             {
-                "gang": lambda: _with_stand_ins(self._gang(pod, "")),
+                "gang": lambda: _with_stand_ins(self._gang(obj, pod_set)),
                 "cluster": lambda: NO_CLUSTER if snapshot is None else ClusterOfNodes(snapshot, StandIn),
             }
         )
@@ -305,8 +305,8 @@ _STAND_IN = StandIn()
 
 
 def _with_stand_ins(gang: Json) -> Json:
-    """Returns the variable `gang` of a pod with stand-ins for its name, and for the labels and annotations in
-    which equal pods may differ.
+    """Returns the variable `gang` with stand-ins for its name, and for the labels and annotations in which
+    equal objects may differ.
     """
     metadata = {
         part: {key: _STAND_IN if key in IDENTITY_KEYS else value for key, value in gang[part].items()}

@@ -7,7 +7,7 @@ and the ServiceAccount admission of Kubernetes, JobSet, LeaderWorkerSet, and Kub
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from planner.manifests.pods.pod import CONTAINER_LISTS
@@ -54,16 +54,22 @@ pod, with a random end.
 """
 
 
-def identity_paths(pod: Mapping[str, Any]) -> Iterator[Path]:
-    """Yields the paths at which equal pods may differ; the pod may lack some of them."""
+def identity_paths(obj: Mapping[str, Any], templates: Sequence[Path] = ()) -> Iterator[Path]:
+    """Yields the paths in a pod, or in an object with templates at these paths, at which equal objects may
+    differ; the object may lack some of them.
+    """
+    yield from _of_pod(obj)
+    yield from _keys(obj, "spec", "selector", "matchLabels")  # a Job selects its pods by its uid
+    for path in templates:
+        yield from ((*path, *inner) for inner in _of_pod(find(obj, path)))
+
+
+def _of_pod(pod: Any) -> Iterator[Path]:
     metadata, spec = find(pod, ("metadata",)), find(pod, ("spec",))
     for name in _BY_THE_SERVER:
         yield "metadata", name
     for part in ("labels", "annotations"):
-        values = metadata.get(part) if isinstance(metadata, dict) else None
-        for key in values if isinstance(values, dict) else ():
-            if key in IDENTITY_KEYS:
-                yield "metadata", part, key
+        yield from _keys(pod, "metadata", part)
     for index, _ in _items(metadata, "ownerReferences"):
         yield "metadata", "ownerReferences", index, "name"
         yield "metadata", "ownerReferences", index, "uid"
@@ -77,6 +83,14 @@ def identity_paths(pod: Mapping[str, Any]) -> Iterator[Path]:
             for number, mount in _items(container, "volumeMounts"):
                 if _is_of_token(mount):
                     yield "spec", part, index, "volumeMounts", number, "name"
+
+
+def _keys(obj: Any, *path: str) -> Iterator[Path]:
+    """Yields the path of each key of a mapping of labels or annotations in which equal objects may differ."""
+    values = find(obj, path)
+    for key in values if isinstance(values, dict) else ():
+        if key in IDENTITY_KEYS:
+            yield *path, key
 
 
 def _items(value: Any, key: str) -> Iterator[tuple[int, Any]]:

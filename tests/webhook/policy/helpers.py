@@ -25,7 +25,7 @@ from webhook.policy import (
     run_mutating,
     run_validating,
 )
-from webhook.policy.engine.equal_pods import EqualPods
+from webhook.policy.engine.equal_objects import EqualObjects
 from webhook.policy.model.policy import Expression
 from webhook.workloads import Template
 
@@ -100,15 +100,15 @@ class Inputs:
     budget: int | None = None
     authorizer: Any = field(default_factory=Authorizer)
     now: float = math.inf
-    equal_pods: EqualPods | None = None
+    equal_objects: EqualObjects | None = None
 
     def variables(self, obj: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
         """The test's own."""
         return self.values(obj, pod_set)
 
-    def variables_of_equal_pods(self, pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    def variables_of_equal_objects(self, obj: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
         """The test's own."""
-        return self.values(pod, "")
+        return self.values(obj, pod_set)
 
     def templates(self, obj: Mapping[str, Any]) -> Sequence[tuple[Path, str]]:
         """The test's own."""
@@ -153,7 +153,7 @@ def mutate(
 ) -> Mutated:
     """Run mutating policies on an object; the object itself must come out of it as it went in.
 
-    The same is so for each of several equal pods, whose outcomes are shared.
+    The same is so for each of several equal objects, whose outcomes are shared.
     """
     policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
     before = copy.deepcopy(obj)
@@ -167,10 +167,13 @@ def mutate(
 
 
 def sharing(inputs: PolicyInputs | None, obj: Any) -> Sequence[PolicyInputs]:
-    """The inputs of three runs on a pod, of which the later ones use the outcomes of the former ones."""
-    if (inputs is not None and not isinstance(inputs, Inputs)) or find(obj, ("kind",)) != "Pod":
+    """The inputs of three runs on a pod, or on an object with one template, of which the later ones use the
+    outcomes of the former ones."""
+    if inputs is not None and not isinstance(inputs, Inputs):
         return ()
-    return [replace(inputs or Inputs(), equal_pods=EqualPods())] * 3
+    if find(obj, ("kind",)) != "Pod" and not (inputs and len(inputs.paths) == 1):
+        return ()
+    return [replace(inputs or Inputs(), equal_objects=EqualObjects())] * 3
 
 
 def validate(

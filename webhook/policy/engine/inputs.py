@@ -20,7 +20,7 @@ from webhook.policy.model.policy import ParamKind
 from webhook.workloads import Template
 
 if TYPE_CHECKING:  # its module uses this one
-    from webhook.policy.engine.equal_pods import EqualPods
+    from webhook.policy.engine.equal_objects import EqualObjects
 
 Object = Mapping[str, Any]
 
@@ -85,13 +85,13 @@ class PolicyInputs(Protocol):
         """Returns the pod templates that are not written as a PodTemplateSpec (the cliques of Grove)."""
 
     @property
-    def equal_pods(self) -> EqualPods | None:
-        """The outcomes of policies on pods of former requests; None if they are not reused."""
+    def equal_objects(self) -> EqualObjects | None:
+        """The outcomes of policies on objects of former requests; None if they are not reused."""
 
-    def variables_of_equal_pods(self, pod: Object) -> Mapping[str, Any]:
-        """Returns the values of `gang` and `cluster` for the current pod, with stand-ins
-        (`webhook.cel.values.stand_in`) for what differs between equal pods, and for what the owner of
-        `equal_pods` does not keep constant. The mapping may be lazy and raise as that of `variables`.
+    def variables_of_equal_objects(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
+        """Returns the values of `gang` and `cluster` as `variables` does, with stand-ins
+        (`webhook.cel.values.stand_in`) for what differs between equal objects, and for what the owner of
+        `equal_objects` does not keep constant.
         """
 
     def new_budget(self) -> CostBudget:
@@ -109,7 +109,7 @@ class BareInputs:
     authorizer: Any = field(default_factory=Authorizer)
     variable_names: frozenset[str] = frozenset()
     now: float = math.inf
-    equal_pods: None = None
+    equal_objects: None = None
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """Returns no variables."""
@@ -123,7 +123,7 @@ class BareInputs:
         """Returns no pods."""
         return ()
 
-    def variables_of_equal_pods(self, pod: Object) -> Mapping[str, Any]:
+    def variables_of_equal_objects(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """Returns no variables."""
         return {}
 

@@ -18,7 +18,7 @@ from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
-from webhook.policy.engine.equal_pods import RUN_LIMIT, PodForm, PodRuns
+from webhook.policy.engine.equal_objects import RUN_LIMIT, SharedForm, SharedRuns
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.targets import Target, own_target, template_targets
@@ -109,8 +109,8 @@ class PolicyPass:
     budget: CostBudget
     conditions_budget: CostBudget
     exemptions: Exemptions
-    pod_runs: PodRuns | None
-    """The runs on a new pod, if their outcomes are shared with equal pods; None for any other request."""
+    shared_runs: SharedRuns | None
+    """The runs on a new object, whose outcomes equal objects share; None for any other request."""
 
     cache: ObjectCache = field(default_factory=ObjectCache)
     conditions: KnownConditions = field(default_factory=KnownConditions)
@@ -129,8 +129,8 @@ class PolicyPass:
         budget = inputs.new_budget()
         conditions = budget.separate(budget.limit // CONDITIONS_SHARE)
         exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
-        pod_runs = PodRuns.of(request, inputs)
-        return cls(policies, request, inputs, budget, conditions, exemptions, pod_runs)
+        shared_runs = SharedRuns.of(request, inputs)
+        return cls(policies, request, inputs, budget, conditions, exemptions, shared_runs)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Returns the targets of a policy on this object; [] if the policy matches none."""
@@ -235,31 +235,38 @@ class PolicyPass:
         return remembered[1]
 
     def form(self, target: Target, *, template: bool) -> Form | None:
-        """Returns the form of a template (see `template_forms.py`) or of a new pod (see `equal_pods.py`), for
-        which policies are run once; None for a target on which policies are run separately.
+        """Returns the form of a target, for which policies are run once; None if they are run separately.
+
+        The form is that of equal templates of the object (see `template_forms.py`), or, for a new object and
+        for its only template, that of equal objects (see `equal_objects.py`). `template`: see `defaulted`.
         """
-        if self.pod_runs is not None:
-            return self.pod_runs.form(target, lambda shown: self.defaulted(shown, template=False))
+        templates, template = self.cache.templates, template and bool(target.path)
+        is_only = len(templates) == 1 and target.old is None and target.inlined is None
+        if self.shared_runs is not None and (is_only or not target.path):
+            return self.shared_runs.form(
+                target, lambda shown: self.defaulted(shown, template=template), template=template
+            )
         return self.cache.forms.form(
-            target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)
+            target, templates, lambda shown: self.defaulted(shown, template=template)
         )
 
-    def outcome_on_equal_pods(
+    def outcome_on_equal_objects(
         self,
         run: PolicyRun,
         part: str | int,
         target: Target,
-        compute: Callable[[PodForm, PolicyPass, Activation], Effect | None],
+        whole: Mapping[str, Any],
+        form: SharedForm,
+        compute: Callable[[PolicyPass, Activation], Effect | None],
     ) -> Effect | None:
-        """Returns the effect of a part of a policy on every new pod that is equal to the target; None if the
-        policy must be run on the target itself.
+        """Returns the effect of a part of a policy on every target of a form; None if the policy must be run
+        on the target itself.
 
-        `part` distinguishes the parts of a policy. `compute` runs one on the form of the pods, in a pass and
-        with an activation for it alone.
+        `part` distinguishes the parts of a policy. `whole`: the object that contains the target. `compute`
+        runs a part on the form, in a pass and with an activation for it alone.
         """
-        policy, pod_runs = run.policy, self.pod_runs
-        form = self.form(target, template=False)
-        if pod_runs is None or not isinstance(form, PodForm):
+        policy, shared_runs = run.policy, self.shared_runs
+        if shared_runs is None:
             return None
 
         def computed(variables: Mapping[str, Any]) -> tuple[Effect, int, int] | None:
@@ -267,24 +274,24 @@ class PolicyPass:
                 each.separate(min(RUN_LIMIT, each.limit)) for each in (self.budget, self.conditions_budget)
             )
             alone = replace(
-                self, budget=budget, conditions_budget=conditions_budget, conditions=pod_runs.conditions
+                self, budget=budget, conditions_budget=conditions_budget, conditions=shared_runs.conditions
             )
-            # `whole` is an object of this state of the pod alone: a condition's value, which is cached by the
-            # `id` of `whole`, is not taken over from a state with another `gang`.
+            # `variables` belongs to this state of the object alone: a condition's value, which is cached by
+            # the `id` of `variables`, is not taken over from a state with another `gang`.
             activation = Activation(
                 policy,
                 target,
                 variables,
-                lambda whole, _: whole or {},
+                lambda variables, _: variables or {},
                 self.inputs.authorizer,
                 budget,
                 form.shown,
                 run.params,
             )
-            effect = compute(form, alone, activation)
+            effect = compute(alone, activation)
             return None if effect is None else (effect, budget.used, conditions_budget.used)
 
-        outcome = pod_runs.outcome((policy, run.params, part), target, form, computed)
+        outcome = shared_runs.outcome((policy, run.params, part), target, whole, form, computed)
         if outcome is None:
             return None
         effect, cost, conditions_cost = outcome

@@ -10,7 +10,7 @@ from planner.model.words import joined
 from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.equal_pods import PodForm
+from webhook.policy.engine.equal_objects import SharedForm
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
@@ -222,8 +222,8 @@ class _Collected:
                         self._fail(run, binding)
                         failed = True
                         continue
-                    if isinstance(form, PodForm):
-                        if self._passes_as_equal_pods(policy_pass, policy, run, target):
+                    if isinstance(form, SharedForm):
+                        if self._passes_as_equal_objects(policy_pass, policy, run, target, obj, form):
                             continue
                     elif form is not None:
                         key = id(binding), id(run.params), form
@@ -242,22 +242,28 @@ class _Collected:
             if form is not None and not failed:
                 all_passed.add(form)
 
-    def _passes_as_equal_pods(
-        self, policy_pass: PolicyPass, policy: ValidatingPolicy, run: PolicyRun, target: Target
+    def _passes_as_equal_objects(
+        self,
+        policy_pass: PolicyPass,
+        policy: ValidatingPolicy,
+        run: PolicyRun,
+        target: Target,
+        whole: Mapping[str, Any] | None,
+        form: SharedForm,
     ) -> bool:
-        """Returns whether a policy passes on all new pods that are equal to the target. If not, the caller
-        runs it on the pod itself.
+        """Returns whether a policy passes on all new objects or templates of a form. If not, the caller runs
+        it on the target itself.
         """
         if policy.audit_annotations:
             return False
 
-        def validate(_: PodForm, alone: PolicyPass, activation: Activation) -> bool | None:
+        def validate(alone: PolicyPass, activation: Activation) -> bool | None:
             """Returns whether the match conditions hold; None if there is a finding or a failure."""
             collected = _Collected()
             collected._validate(policy, run, activation, alone)
             return None if collected.findings or collected.failures else bool(collected.ran)
 
-        ran = policy_pass.outcome_on_equal_pods(run, "validations", target, validate)
+        ran = policy_pass.outcome_on_equal_objects(run, "validations", target, whole or {}, form, validate)
         if ran:
             self.ran.append(policy.name)
         return ran is not None

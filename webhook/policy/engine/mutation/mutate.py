@@ -13,7 +13,7 @@ from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.changes import Changes, carry, changes_between
-from webhook.policy.engine.equal_pods import PodForm
+from webhook.policy.engine.equal_objects import SharedForm
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.apply_mutation import mutated_or_failure
@@ -229,8 +229,8 @@ class MutatingPass:
         Returns whether the effect is the same on all templates of the target's form.
         """
         form = self.policy_pass.form(target, template=True)
-        if isinstance(form, PodForm):
-            if self._mutate_as_equal_pods(run, policy, target):
+        if isinstance(form, SharedForm):
+            if self._mutate_as_equal_objects(run, policy, target, before, form):
                 return True
         elif form is not None:
             key = id(run.binding), id(run.params), form
@@ -250,38 +250,48 @@ class MutatingPass:
             self.obj = replaced(self.obj, target.path, dict(outcome))
         return False
 
-    def _mutate_as_equal_pods(self, run: PolicyRun, policy: MutatingPolicy, target: Target) -> bool:
-        """Applies the effect of a policy on all new pods that are equal to the target. Each mutation sees the
-        pod as the previous one changed it. Returns False if the policy must be run on the pod itself;
-        `self.obj` is then unchanged.
+    def _mutate_as_equal_objects(
+        self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, form: SharedForm
+    ) -> bool:
+        """Applies the effect of a policy on all new objects or templates of the target's form. Each mutation
+        sees the target as the previous one changed it. Returns False if the policy must be run on the target
+        itself; `self.obj` is then unchanged.
         """
         obj = self.obj
 
-        def conditions_hold(_: PodForm, alone: PolicyPass, activation: Activation) -> bool | None:
+        def conditions_hold(alone: PolicyPass, activation: Activation) -> bool | None:
             holds = alone.conditions_hold(run, activation)
             return None if isinstance(holds, Failure) else holds
 
         def change(
-            mutation: Mutation, form: PodForm, _: PolicyPass, activation: Activation
+            mutation: Mutation, form: SharedForm, _: PolicyPass, activation: Activation
         ) -> tuple[Changes, ...] | None:
             mutated = mutated_or_failure(run, activation, mutation, form.shown)
+            poll_policies()  # comparing a hundred containers takes long, as merging them does
             if isinstance(mutated, Failure) or not form.still_common_to(mutated):
                 return None
             changes = changes_between(form.shown, mutated)
             return () if changes is None else (changes,)
 
-        holds = self.policy_pass.outcome_on_equal_pods(run, "conditions", target, conditions_hold)
+        outcome_of = self.policy_pass.outcome_on_equal_objects
+        whole = before if target.path else obj
+        holds = outcome_of(run, "conditions", target, whole, form, conditions_hold)
         if not holds:
             return holds is not None
+        current: Form | None = form
         for index, mutation in enumerate(policy.mutations):
             poll_policies()
-            effect = self.policy_pass.outcome_on_equal_pods(run, index, target, partial(change, mutation))
+            effect = None
+            if isinstance(current, SharedForm):  # a policy may have made the object too large for a form
+                whole = before if target.path else self.obj
+                effect = outcome_of(run, index, target, whole, current, partial(change, mutation, current))
             if effect is None:
                 self.obj = obj
                 return False
             for changes in effect:
-                self.obj = changes.applied_to(target.obj or {})
+                self.obj = target.write_back(self.obj, changes.applied_to(target.obj or {}))
                 target = target.as_in(self.obj)
+                current = self.policy_pass.form(target, template=True)
         return True
 
     def _change(

@@ -26,7 +26,7 @@ from tests.webhook.policy.helpers import (
 )
 from webhook.cel.values.stand_in import StandIn
 from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
-from webhook.policy.engine.equal_pods import MAX_BYTES, MAX_FORMS, MAX_OUTCOMES, RUN_LIMIT, EqualPods
+from webhook.policy.engine.equal_objects import MAX_BYTES, MAX_FORMS, MAX_OUTCOMES, RUN_LIMIT, EqualObjects
 from webhook.policy.engine.template_forms import Form
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
@@ -44,7 +44,7 @@ def named_pod(name: str, **metadata: Any) -> Json:
 @pytest.fixture
 def inputs() -> Inputs:
     """A caller whose requests share outcomes."""
-    return Inputs(equal_pods=EqualPods())
+    return Inputs(equal_objects=EqualObjects())
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_mutation_that_reads_the_name_is_evaluated_for_each_pod(expression: st
     """So is a patch that copies or compares the name, and a policy that reads the request."""
     policies = loaded(mutating(patch(expression), api=OURS))
     own = replace(inputs, variable_names=frozenset({"gang"}), values=gang_of)
-    alone = replace(own, equal_pods=None)
+    alone = replace(own, equal_objects=None)
     for name in ("a", "b", "a"):
         assert (
             mutated(policies, named_pod(name), own).object == mutated(policies, named_pod(name), alone).object
@@ -350,7 +350,7 @@ def test_the_cost_of_a_policy_does_not_depend_on_known_conditions(inputs: Inputs
         mutating(KAI, name="first", matchConditions=conditions),
         mutating(KAI, name="second", matchConditions=conditions, rule={**rule, "resourceNames": ["b"]}),
     )
-    fresh = replace(inputs, equal_pods=EqualPods())
+    fresh = replace(inputs, equal_objects=EqualObjects())
     costs = []
     for each in (fresh, inputs):
         if each is inputs:
@@ -372,8 +372,8 @@ def test_forms_are_not_kept_by_the_outcomes_of_other_forms(inputs: Inputs) -> No
     """Otherwise their number would have no bound."""
     policies = loaded(mutating(KAI), mutating(apply('Object{spec: Object.spec{hostname: "h"}}'), name="n"))
     mutated(policies, named_pod("a"), inputs)
-    assert inputs.equal_pods is not None
-    for form in inputs.equal_pods.forms.values():
+    assert inputs.equal_objects is not None
+    for form in inputs.equal_objects.forms.values():
         assert not any(isinstance(each, Form) for each in reachable(form.outcomes))
 
 
@@ -392,14 +392,14 @@ def reachable(value: object) -> list[object]:
 def test_a_run_that_cannot_be_shared_costs_nothing(inputs: Inputs) -> None:
     """The first pod pays for the run on itself alone, as the next ones do."""
     policies = loaded(mutating(apply("Object{spec: Object.spec{hostname: object.metadata.name + 'x'}}")))
-    alone = mutated(policies, named_pod("a"), replace(inputs, equal_pods=None)).cost
+    alone = mutated(policies, named_pod("a"), replace(inputs, equal_objects=None)).cost
     assert [mutated(policies, named_pod(name), inputs).cost for name in "abc"] == [alone] * 3
 
 
 def test_a_pod_is_refused_for_the_cost_of_its_policies_whatever_came_before(inputs: Inputs) -> None:
     """An outcome that is known takes its units from the budget."""
     policies = loaded(*(mutating(KAI, name=f"p{n}") for n in range(9)))
-    alone = replace(inputs, equal_pods=None)
+    alone = replace(inputs, equal_objects=None)
     cost = mutated(policies, named_pod("a"), inputs).cost
     refusals = []
     for budget in (cost // 2, cost - 1, cost, cost + 1):
@@ -422,8 +422,8 @@ def test_the_forms_that_were_not_used_for_the_longest_time_are_removed(
         evaluated.clear()
         mutated(policies, named_pod("equal"), inputs)
         assert number == 0 or not evaluated
-    assert inputs.equal_pods is not None
-    assert len(inputs.equal_pods.forms) == MAX_FORMS
+    assert inputs.equal_objects is not None
+    assert len(inputs.equal_objects.forms) == MAX_FORMS
 
 
 def test_a_large_pod_shares_nothing(evaluated: list[str], inputs: Inputs) -> None:
@@ -435,8 +435,8 @@ def test_a_large_pod_shares_nothing(evaluated: list[str], inputs: Inputs) -> Non
         assert changed["spec"]["schedulerName"] == "kai"
         assert validated(policies, named_pod(name, annotations=large), inputs).passed
     assert len(evaluated) == 4
-    assert inputs.equal_pods is not None
-    assert not inputs.equal_pods.forms
+    assert inputs.equal_objects is not None
+    assert not inputs.equal_objects.forms
 
 
 def test_the_outcomes_of_a_form_are_bounded(inputs: Inputs) -> None:
@@ -445,8 +445,8 @@ def test_the_outcomes_of_a_form_are_bounded(inputs: Inputs) -> None:
     for number in range(MAX_OUTCOMES):
         values: Any = lambda obj, pod_set, number=number: {"gang": {"queue": f"q{number}"}}  # noqa: E731
         mutated(policies, named_pod("a"), replace(inputs, variable_names=frozenset({"gang"}), values=values))
-    assert inputs.equal_pods is not None
-    assert all(len(form.outcomes) <= MAX_OUTCOMES for form in inputs.equal_pods.forms.values())
+    assert inputs.equal_objects is not None
+    assert all(len(form.outcomes) <= MAX_OUTCOMES for form in inputs.equal_objects.forms.values())
 
 
 def test_no_stand_in_is_left_in_a_pod(inputs: Inputs) -> None:

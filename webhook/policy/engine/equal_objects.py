@@ -6,8 +6,8 @@ form, in which stand-ins replace the values that differ. A run of a policy that 
 outcome for each pod with this form, also in later requests. All else that it can read is the same:
 
 - policy, parameter object, form, Namespace, and the content of the variable `gang` are in its key
-- `cluster` belongs to the owner of `EqualPods`, who drops it when the nodes change. Values that change with
-  pods are stand-ins (`PolicyInputs.variables_of_equal_pods`)
+- `cluster` belongs to the owner of `EqualObjects`, who drops it when the nodes change. Values that change
+  with pods are stand-ins (`PolicyInputs.variables_of_equal_objects`)
 - a policy that reads another variable (`OF_ONE_REQUEST`) is run on each pod.
 
 A run on a form costs a request the same whether its outcome is known or not. So whether a pod is refused for
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar, cast
 from webhook.cel.values.stand_in import StandIn, StandInRead
 from webhook.jsontools.path import Path
 from webhook.policy.engine.conditions import KnownConditions
-from webhook.policy.engine.inputs import PolicyInputs
+from webhook.policy.engine.inputs import PolicyInputs, poll_policies
 from webhook.policy.engine.targets import POD, Target
 from webhook.policy.engine.template_forms import Form, json_of, with_stand_ins
 from webhook.policy.model.policy import Policy
@@ -76,7 +76,7 @@ class _Outcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PodForm(Form):
+class SharedForm(Form):
     """The form of equal pods, and the outcomes of policies on them, by what else these depend on."""
 
     outcomes: dict[tuple[object, ...], _Outcome] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class PodForm(Form):
 
 
 @dataclass(slots=True)
-class EqualPods:
+class EqualObjects:
     """The forms of pods, with the outcomes of policies for all requests with the same value of `cluster`.
 
     `forms`: by the digest of their content without defaults, the one used last at the end. Pods with the same
@@ -97,18 +97,22 @@ class EqualPods:
     There is no lock: two threads may compute the same outcome twice, and both results are equal.
     """
 
-    forms: OrderedDict[bytes, PodForm] = field(default_factory=OrderedDict)
+    forms: OrderedDict[bytes, SharedForm] = field(default_factory=OrderedDict)
 
-    def form(self, pod: Mapping[str, Any], show: Callable[[], dict[str, Any]]) -> PodForm | None:
-        """Returns the form of a pod; None if it is too large or JSON cannot represent it. `show` returns the
-        pod with defaults.
+    def form(
+        self, target: Target, show: Callable[[], dict[str, Any]], templates: Sequence[Path], *, template: bool
+    ) -> SharedForm | None:
+        """Returns the form of a target; None if it is too large or JSON cannot represent it.
+
+        `show` returns the target with defaults, which are those of a template if `template` is set.
+        `templates`: the paths of the templates in it.
         """
-        content, stand_ins = with_identity_hidden(pod)
-        # With the paths of the stand-ins: another pod may have the text that stands for them in JSON.
-        digest = _digest((content, tuple(stand_ins)), MAX_BYTES)
+        content, stand_ins = _with_identity_hidden(target.obj or {}, templates)
+        # With the paths of the stand-ins: another object may have the text that stands for them in JSON.
+        digest = _digest((content, tuple(stand_ins), template), MAX_BYTES)
         if digest is None:
             return None
-        form = self.forms.get(digest) or PodForm(*with_identity_hidden(show()))
+        form = self.forms.get(digest) or SharedForm(*_with_identity_hidden(show(), templates))
         self.forms.pop(digest, form)
         self.forms[digest] = form
         if len(self.forms) > MAX_FORMS:
@@ -117,64 +121,81 @@ class EqualPods:
 
 
 @dataclass(slots=True)
-class PodRuns:
-    """The runs of one request's policies on the new pod of this request.
+class SharedRuns:
+    """The runs of one pass over the policies on a new object and on its only template.
 
-    `former`: the outcomes of former requests. `namespace`: the digest of the Namespace.
+    `former`: the outcomes of former requests. `namespace`: the digest of the Namespace. In `forms`,
+    `variables` and `gangs`, the key is the path of a target.
     """
 
-    former: EqualPods
+    former: EqualObjects
     inputs: PolicyInputs
     namespace: bytes
     conditions: KnownConditions = field(default_factory=lambda: KnownConditions(charged=True))
     """The values of match conditions on forms."""
 
-    formed: tuple[Any, PodForm | None] = (None, None)
-    """The last state of the pod, and its form."""
+    forms: dict[Path, tuple[Any, SharedForm | None]] = field(default_factory=dict)
+    """The last state of a target, and its form."""
 
-    variables: tuple[Any, Mapping[str, Any]] = (None, {})
-    """The last state of the pod, and its `gang` and `cluster` with stand-ins."""
+    variables: dict[Path, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)
+    """The last state of the object, and its `gang` and `cluster` with stand-ins."""
 
-    gang: tuple[Any, bytes | None] = (None, None)
-    """The last state of the pod, and the digest of its `gang`; None if `gang` is not available."""
+    gangs: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
+    """The last state of the object, and the digest of its `gang`; None if `gang` is not available."""
 
     @classmethod
-    def of(cls, request: AdmissionRequest, inputs: PolicyInputs) -> PodRuns | None:
-        """Returns the runs of a request for a new pod; None for any other request."""
-        former = inputs.equal_pods
+    def of(cls, request: AdmissionRequest, inputs: PolicyInputs) -> SharedRuns | None:
+        """Returns the runs of a request for a new pod, or for a new object with pod templates; None for any
+        other request.
+        """
+        former, obj = inputs.equal_objects, request.object
         is_new = request.operation == "CREATE" and request.old_object is None and not request.sub_resource
-        if former is None or request.kind != POD or not is_new:
+        if former is None or obj is None or not is_new:
+            return None
+        if request.kind != POD and not inputs.templates(obj):
             return None
         namespace = _digest(request.namespace_object)
         return None if namespace is None else cls(former, inputs, namespace)
 
-    def form(self, target: Target, show: Callable[[Target], dict[str, Any]]) -> PodForm | None:
-        """Returns the form of the pod; None if it has none. `show` returns the pod with defaults."""
-        pod, form = self.formed
-        if pod is not target.raw:
+    def form(
+        self, target: Target, show: Callable[[Target], dict[str, Any]], *, template: bool
+    ) -> SharedForm | None:
+        """Returns the form of a target; None if it has none. See `EqualObjects.form`."""
+        before, form = self.forms.get(target.path, (None, None))
+        if before is not target.raw:
             # If a state has no form, as that of a large pod, the later ones of this pass are not tried.
-            has_form = target.raw is not None and (pod is None or form is not None)
-            form = self.former.form(target.raw or {}, lambda: show(target)) if has_form else None
-            self.formed = target.raw, form
+            has_form = target.raw is not None and (before is None or form is not None)
+            form = self._form(target, show, template=template) if has_form else None
+            self.forms[target.path] = target.raw, form
         return form
+
+    def _form(
+        self, target: Target, show: Callable[[Target], dict[str, Any]], *, template: bool
+    ) -> SharedForm | None:
+        templates = (
+            () if target.path else [path for path, _ in self.inputs.templates(target.raw or {}) if path]
+        )
+        return self.former.form(target, lambda: show(target), templates, template=template)
 
     def outcome(
         self,
         part: tuple[Policy, Mapping[str, Any] | None, str | int],
         target: Target,
-        form: PodForm,
+        whole: Mapping[str, Any],
+        form: SharedForm,
         compute: Callable[[Mapping[str, Any]], Effect | None],
     ) -> Effect | None:
-        """Returns the effect of a part of a policy on every new pod of a form; None if the policy must be run
-        on the target itself.
+        """Returns the effect of a part of a policy on every new object or template of a form; None if the
+        policy must be run on the target itself.
 
-        `part`: a policy, its parameters, and which of its parts. `compute` runs it on the form, with `gang`
-        and `cluster`; if it reads a stand-in, the effect is None.
+        `part`: a policy, its parameters, and which of its parts. `whole`: the object that contains the
+        target. `compute` runs the part on the form, with `gang` and `cluster` of `whole`; if it reads a
+        stand-in, the effect is None.
         """
         policy, params, name = part
         if not policy.uses.isdisjoint(OF_ONE_REQUEST):
             return None
-        gang = self._gang(target) if "gang" in policy.uses else None
+        gang = self._gang(target, whole) if "gang" in policy.uses else None
         if gang is None and "gang" in policy.uses:
             return None
         key = id(policy), id(params), name, self.namespace, gang
@@ -182,29 +203,36 @@ class PodRuns:
         if outcome is None:
             effect: Effect | None = None
             with suppress(StandInRead):
-                effect = compute(self._variables(target))
+                effect = compute(self._variables(target, whole))
             outcome = _Outcome(effect, (policy, params))
             form.record(key, outcome)
         return cast("Effect | None", outcome.effect)
 
-    def _variables(self, target: Target) -> Mapping[str, Any]:
-        if self.variables[0] is not target.raw:
-            self.variables = target.raw, self.inputs.variables_of_equal_pods(target.raw or {})
-        return self.variables[1]
+    def _variables(self, target: Target, whole: Mapping[str, Any]) -> Mapping[str, Any]:
+        remembered = self.variables.get(target.path)
+        if remembered is None or remembered[0] is not whole:
+            remembered = whole, self.inputs.variables_of_equal_objects(whole, target.pod_set)
+            self.variables[target.path] = remembered
+        return remembered[1]
 
-    def _gang(self, target: Target) -> bytes | None:
-        if self.gang[0] is not target.raw:
-            self.gang = target.raw, None
-            with suppress(ValueError):  # `gang` is not available: policies that read it fail on each pod
-                self.gang = target.raw, _digest(self._variables(target).get("gang"))
-        return self.gang[1]
+    def _gang(self, target: Target, whole: Mapping[str, Any]) -> bytes | None:
+        remembered = self.gangs.get(target.path)
+        if remembered is None or remembered[0] is not whole:
+            remembered = whole, None
+            with suppress(ValueError):  # `gang` is not available: policies that read it fail on each object
+                remembered = whole, _digest(self._variables(target, whole).get("gang"))
+            self.gangs[target.path] = remembered
+        return remembered[1]
 
 
-def with_identity_hidden(pod: Mapping[str, Any]) -> tuple[Any, dict[Path, StandIn]]:
-    """Returns a pod with stand-ins where equal pods may differ, and these stand-ins by their paths. Each path
-    has a stand-in of its own, so that a policy cannot exchange two of them unnoticed.
+def _with_identity_hidden(
+    obj: Mapping[str, Any], templates: Sequence[Path]
+) -> tuple[Any, dict[Path, StandIn]]:
+    """Returns an object with stand-ins where equal objects may differ, and these stand-ins by their paths.
+    Each path has a stand-in of its own, so that a policy cannot exchange two of them unnoticed.
     """
-    return with_stand_ins(pod, {path: StandIn() for path in identity_paths(pod)})
+    poll_policies()  # it walks all containers
+    return with_stand_ins(obj, {path: StandIn() for path in identity_paths(obj, templates)})
 
 
 def _digest(value: Any, limit: int | None = None) -> bytes | None:
