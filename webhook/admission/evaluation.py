@@ -41,11 +41,11 @@ from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variab
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
-from webhook.workloads.pod_identity import IDENTITY_KEYS
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.shared_gangs.merge import with_whole_gang
 from webhook.workloads.stored import controller_row
 from webhook.workloads.templates import pod_specs
+from webhook.workloads.varying_values import varies
 
 Json = Mapping[str, Any]
 
@@ -309,7 +309,7 @@ def _with_stand_ins(gang: Json) -> Json:
     equal objects may differ.
     """
     metadata = {
-        part: {key: _STAND_IN if key in IDENTITY_KEYS else value for key, value in gang[part].items()}
+        part: {key: _STAND_IN if varies(key) else value for key, value in gang[part].items()}
         for part in ("labels", "annotations")
     }
     return {**gang, **metadata, "name": _STAND_IN}

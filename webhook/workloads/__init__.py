@@ -13,7 +13,7 @@
 - `fields`: a value with its path
 - `keys`: topology requests in every dialect; the table of all known keys, and misspelt keys
 - `stored`: controller, reservations and times of any stored object
-- `pod_identity`: where the pods of one workload differ
+- `varying_values`: values in which otherwise equal objects differ
 - `left_alone`: objects that Bayplan ignores; `unread_kinds`: pods in objects of unknown kinds
 - `node_affinity`: adds terms to a pod's required or preferred node affinity
 

@@ -41,7 +41,18 @@ ANNOTATIONS: tuple[Mapping[str, str], ...] = (
     {"kai.schedular/topology": "default"},
     {"bayplan.dev/reserve": "none", "note": "mine"},
 )
-LABELS: tuple[Mapping[str, str], ...] = ({}, {}, {"kai.scheduler/queue": "team"}, {"team": "a"})
+LABELS: tuple[Mapping[str, Any], ...] = (
+    {}, {}, {"kai.scheduler/queue": "team"}, {"team": "a"}, {"team": "b"}, {"team": 1}
+)  # fmt: skip
+RUNS: tuple[Mapping[str, Any], ...] = (
+    {"image": "trainer"},
+    {"image": "trainer:1", "args": ["--seed", "1"]},
+    {"image": "trainer:2", "args": ["--seed", "2"]},
+    {"image": "trainer", "env": [{"name": "NCCL_DEBUG", "value": "LOUD"}]},
+    {"image": "trainer:1", "env": [{"name": "SEED", "value": "1"}]},
+    {"image": "trainer:1", "imagePullPolicy": "Always", "env": "no list"},
+    {"image": 5, "args": None},
+)
 SPECS: tuple[Mapping[str, Any], ...] = (
     {},
     {},
@@ -54,9 +65,7 @@ SPECS: tuple[Mapping[str, Any], ...] = (
 @st.composite
 def objects(draw: st.DrawFn) -> Json:
     """A pod, a Job or a JobSet without a name; with few choices, so that many are equal."""
-    container = {"name": "main", "image": "trainer", "resources": draw(st.sampled_from(RESOURCES))}
-    if draw(st.integers(0, 3)) == 0:
-        container["env"] = [{"name": "NCCL_DEBUG", "value": "LOUD"}]
+    container = {"name": "main", "resources": draw(st.sampled_from(RESOURCES)), **draw(st.sampled_from(RUNS))}
     metadata = {"labels": draw(st.sampled_from(LABELS)), "annotations": draw(st.sampled_from(ANNOTATIONS))}
     spec = {"containers": [container], **draw(st.sampled_from(SPECS))}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

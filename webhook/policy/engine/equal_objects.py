@@ -1,6 +1,6 @@
 """Reuses the outcome of a policy on a pod for later pods that are equal but for their names.
 
-A Job sends hundreds of pods that differ only in what names them (`webhook.workloads.pod_identity`) and in
+A Job sends hundreds of pods that differ only in what names them (`webhook.workloads.varying_values`) and in
 what the plan writes onto each. Like the templates of one object (`template_forms.py`), they have a common
 form, in which stand-ins replace the values that differ. A run of a policy that reads no stand-in has the same
 outcome for each pod with this form, also in later requests. All else that it can read is the same:
@@ -24,14 +24,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
 from webhook.cel.values.stand_in import StandIn, StandInRead
-from webhook.jsontools.path import Path
+from webhook.jsontools.path import Path, find
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.inputs import PolicyInputs, poll_policies
 from webhook.policy.engine.targets import POD, Target
-from webhook.policy.engine.template_forms import Form, json_of, with_stand_ins
+from webhook.policy.engine.template_forms import Form, json_of, pull_policies, with_stand_ins
 from webhook.policy.model.policy import Policy
 from webhook.wire.request import AdmissionRequest
-from webhook.workloads.pod_identity import identity_paths
+from webhook.workloads.varying_values import varying_paths
 
 Effect = TypeVar("Effect")
 
@@ -107,12 +107,15 @@ class EqualObjects:
         `show` returns the target with defaults, which are those of a template if `template` is set.
         `templates`: the paths of the templates in it.
         """
-        content, stand_ins = _with_identity_hidden(target.obj or {}, templates)
-        # With the paths of the stand-ins: another object may have the text that stands for them in JSON.
-        digest = _digest((content, tuple(stand_ins), template), MAX_BYTES)
+        shown = show()
+        content, stand_ins = _with_varying_hidden(target.obj or {}, templates)
+        # With the paths of the stand-ins: another object may have the text that stands for them in JSON. With
+        # the pull policies: they are the one default that depends on a hidden value.
+        pulls = [pull_policies(find(shown, path) or {}) for path in ((), *templates)]
+        digest = _digest((content, tuple(stand_ins), pulls, template), MAX_BYTES)
         if digest is None:
             return None
-        form = self.forms.get(digest) or SharedForm(*_with_identity_hidden(show(), templates))
+        form = self.forms.get(digest) or SharedForm(*_with_varying_hidden(shown, templates))
         self.forms.pop(digest, form)
         self.forms[digest] = form
         if len(self.forms) > MAX_FORMS:
@@ -225,14 +228,14 @@ class SharedRuns:
         return remembered[1]
 
 
-def _with_identity_hidden(
+def _with_varying_hidden(
     obj: Mapping[str, Any], templates: Sequence[Path]
 ) -> tuple[Any, dict[Path, StandIn]]:
     """Returns an object with stand-ins where equal objects may differ, and these stand-ins by their paths.
     Each path has a stand-in of its own, so that a policy cannot exchange two of them unnoticed.
     """
     poll_policies()  # it walks all containers
-    return with_stand_ins(obj, {path: StandIn() for path in identity_paths(obj, templates)})
+    return with_stand_ins(obj, {path: StandIn() for path in varying_paths(obj, templates)})
 
 
 def _digest(value: Any, limit: int | None = None) -> bytes | None:

@@ -50,7 +50,7 @@ class Form:
         """
         left = dict(_stand_ins(changed, ()))
         stays = all(self.stand_ins.get(place) is stand_in for place, stand_in in left.items())
-        return stays and _pull_policies(self.shown) == _pull_policies(changed)
+        return stays and pull_policies(self.shown) == pull_policies(changed)
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Forms:
 
     def _form(self, target: Target, show: Show, places: Mapping[Path, StandIn]) -> Form | None:
         shown = show(target)
-        content = json_of((with_stand_ins(target.raw or {}, places)[0], _pull_policies(shown)))
+        content = json_of((with_stand_ins(target.raw or {}, places)[0], pull_policies(shown)))
         if content is None:
             return None
         form = self.forms.get(content)
@@ -162,7 +162,7 @@ def _stand_ins(value: Any, place: Path) -> Iterator[tuple[Path, StandIn]]:
             yield from _stand_ins(item, (*place, step))
 
 
-def _pull_policies(pod: Json) -> list[Any]:
+def pull_policies(pod: Json) -> list[Any]:
     """Returns the pull policy of each container's image: the one default that depends on a replaced value."""
     return [(part, index, container.get("imagePullPolicy")) for part, index, container in _containers(pod)]
 

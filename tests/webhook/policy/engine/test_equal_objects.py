@@ -171,6 +171,19 @@ def on_host(name: str) -> Json:
     return {**named_pod("one"), "spec": {**pod()["spec"], "hostname": name}}
 
 
+def on_node(name: str) -> Json:
+    return {**named_pod("one"), "spec": {**pod()["spec"], "nodeSelector": {"kubernetes.io/hostname": name}}}
+
+
+def of_image(name: str) -> Json:
+    return {**named_pod("one"), "spec": {"containers": [{"name": "main", "image": f"{name}:1"}]}}
+
+
+def with_env(name: str) -> Json:
+    container = {**pod()["spec"]["containers"][0], "env": [{"name": "SEED", "value": name}]}
+    return {**named_pod("one"), "spec": {"containers": [container]}}
+
+
 def with_index(name: str) -> Json:
     return named_pod("one", labels={"batch.kubernetes.io/job-completion-index": name})
 
@@ -202,6 +215,9 @@ def without_a_plan(name: str) -> Json:
         (without_a_plan, "object.metadata.annotations.note"),
         (with_index, "object.metadata.labels['batch.kubernetes.io/job-completion-index']"),
         (of_replica_set, "object.metadata.ownerReferences[0].name"),
+        (on_node, "object.spec.nodeSelector['kubernetes.io/hostname']"),
+        (of_image, "object.spec.containers[0].image.split(':')[0]"),
+        (with_env, "object.spec.containers[0].env[0].value"),
         (with_token, "object.spec.volumes[0].name.substring(16)"),
         (with_token, "object.spec.containers[0].volumeMounts[0].name.substring(16)"),
     ],
@@ -216,8 +232,10 @@ def test_a_value_in_which_pods_differ_is_read_from_the_pod_of_the_request(
         assert mutated(policies, make(name), inputs).object["spec"]["schedulerName"] == name
 
 
-@pytest.mark.parametrize("make", [on_host, with_index, of_replica_set, with_token])
-def test_pods_are_equal_that_differ_in_what_their_creator_numbers(
+@pytest.mark.parametrize(
+    "make", [with_labels, on_host, without_a_plan, of_image, with_env, with_index, of_replica_set, with_token]
+)
+def test_pods_are_equal_that_differ_in_what_hardly_any_policy_reads(
     make: Callable[[str], Json], evaluated: list[str], inputs: Inputs
 ) -> None:
     """Each keeps its own values."""
@@ -244,6 +262,18 @@ def test_a_volume_whose_name_is_the_mark_of_a_stand_in_is_not_taken_for_that_of_
             mutated(policies, obj, inputs).object["spec"]["schedulerName"]
             == obj["spec"]["volumes"][0]["name"]
         )
+
+
+def test_images_with_other_pull_policies_are_not_equal(inputs: Inputs) -> None:
+    """An image without a tag is always pulled: that default is what the policy reads."""
+    read = patch(
+        """[JSONPatch{op: "add", path: "/spec/schedulerName",
+            value: object.spec.containers[0].imagePullPolicy}]"""
+    )
+    policies = loaded(mutating(read))
+    for image, expected in (("a:1", "IfNotPresent"), ("a", "Always"), ("b:1", "IfNotPresent")):
+        obj = {**named_pod("one"), "spec": {"containers": [{"name": "main", "image": image}]}}
+        assert mutated(policies, obj, inputs).object["spec"]["schedulerName"] == expected
 
 
 def test_pods_in_namespaces_with_other_labels_are_not_equal(inputs: Inputs) -> None:
@@ -418,7 +448,7 @@ def test_the_forms_that_were_not_used_for_the_longest_time_are_removed(
     """A burst of equal pods keeps its outcomes while many other pods come."""
     policies = loaded(mutating(KAI))
     for number in range(MAX_FORMS):
-        mutated(policies, with_labels(f"team-{number}"), inputs)
+        mutated(policies, on_node(f"node-{number}"), inputs)
         evaluated.clear()
         mutated(policies, named_pod("equal"), inputs)
         assert number == 0 or not evaluated
@@ -429,11 +459,10 @@ def test_the_forms_that_were_not_used_for_the_longest_time_are_removed(
 def test_a_large_pod_shares_nothing(evaluated: list[str], inputs: Inputs) -> None:
     """So large pods do not fill the memory."""
     policies = loaded(mutating(KAI), validating(check(GPUS)))
-    large = {"note": "x" * MAX_BYTES}
-    for name in ("a", "b"):
-        changed = mutated(policies, named_pod(name, annotations=large), inputs).object
-        assert changed["spec"]["schedulerName"] == "kai"
-        assert validated(policies, named_pod(name, annotations=large), inputs).passed
+    large = on_node("x" * MAX_BYTES)
+    for _ in range(2):
+        assert mutated(policies, large, inputs).object["spec"]["schedulerName"] == "kai"
+        assert validated(policies, large, inputs).passed
     assert len(evaluated) == 4
     assert inputs.equal_objects is not None
     assert not inputs.equal_objects.forms
