@@ -4,7 +4,7 @@
 - `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates
 - `template_forms`: finds templates that differ only in values that hardly any policy reads, so that a policy
   runs once for all of them; the rest is their *form*, in which each of these values is a *stand-in*
-- `equal_objects`: the same for new pods of many requests, which differ only in their names and their plans
+- `equal_objects`: the same for the new objects of many requests and for their only templates
 - `exemptions`: objects to which a policy does not apply, and until when
 - `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read

@@ -1,17 +1,19 @@
-"""Reuses the outcome of a policy on a pod for later pods that are equal but for their names.
+"""Reuses the outcome of a policy on a new object for later objects that are equal but for values that vary.
 
-A Job sends hundreds of pods that differ only in what names them (`webhook.workloads.varying_values`) and in
-what the plan writes onto each. Like the templates of one object (`template_forms.py`), they have a common
-form, in which stand-ins replace the values that differ. A run of a policy that reads no stand-in has the same
-outcome for each pod with this form, also in later requests. All else that it can read is the same:
+A Job sends hundreds of pods, and a sweep hundreds of Jobs, that differ only in what names them, in what their
+containers run, and in what the plan writes (`webhook.workloads.varying_values`). Like the templates of one
+object (`template_forms.py`), they have a common form, in which stand-ins replace these values. A run of a
+policy that reads no stand-in has the same outcome for each object with this form, also in later requests. All
+else that it can read is the same:
 
 - policy, parameter object, form, Namespace, and the content of the variable `gang` are in its key
 - `cluster` belongs to the owner of `EqualObjects`, who drops it when the nodes change. Values that change
   with pods are stand-ins (`PolicyInputs.variables_of_equal_objects`)
-- a policy that reads another variable (`OF_ONE_REQUEST`) is run on each pod.
+- a policy that reads another variable (`OF_ONE_REQUEST`) is run on each object.
 
-A run on a form costs a request the same whether its outcome is known or not. So whether a pod is refused for
-the cost of its policies does not depend on earlier pods.
+The only template of a new object has a form in the same way. A run on a form costs a request the same whether
+its outcome is known or not. So whether an object is refused for the cost of its policies does not depend on
+earlier objects.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ from webhook.workloads.varying_values import varying_paths
 Effect = TypeVar("Effect")
 
 OF_ONE_REQUEST: Final = frozenset(("plan", "request", "authorizer"))
-"""The variables that differ between the requests for equal pods."""
+"""The variables that differ between the requests for equal objects."""
 
 
 MAX_FORMS: Final = 512
 """Maximum number of forms; the one that was not used for the longest time is removed first. The two calls for
 a pod see it in about ten states, each with its form. After the plan, the form has the name of the node, so
-that pods share their last three forms only with other pods of their node.
+that pods share their last three forms only with other pods of their node; so do Jobs and their templates.
 """
 
 
@@ -53,21 +55,21 @@ policy, and as many again for each value of `gang`.
 
 
 MAX_BYTES: Final = 16 * 1024
-"""Maximum length of a pod as JSON, without what stand-ins replace; a larger one has no form. A pod with 290
-environment variables has 12 kB, and its form takes five times that. So all forms take at most some 45 MB.
+"""Maximum length of an object as JSON, without what stand-ins replace; a larger one has no form. A form takes
+five times that, so all forms take at most some 45 MB. Those of usual pods and Jobs take 6 kB each.
 """
 
 
 RUN_LIMIT: Final = 20_000
 """Maximum cost of a run on a form, in cost units, for its match conditions and for its other expressions. A
-policy that costs more is run on each pod: its conditions may be costly, and policies that are run on the pod
-itself evaluate them once for all.
+policy that costs more is run on each object: its conditions may be costly, and policies that are run on the
+object itself evaluate them once for all.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """`effect`: None if the policy must be run on each pod. `kept`: the objects whose `id` is in the key,
+    """`effect`: None if the policy must be run on each object. `kept`: the objects whose `id` is in the key,
     kept alive so that no other object gets this `id`.
     """
 
@@ -77,7 +79,7 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedForm(Form):
-    """The form of equal pods, and the outcomes of policies on them, by what else these depend on."""
+    """The form of equal objects, and the outcomes of policies on them, by what else these depend on."""
 
     outcomes: dict[tuple[object, ...], _Outcome] = field(default_factory=dict)
 
@@ -90,9 +92,9 @@ class SharedForm(Form):
 
 @dataclass(slots=True)
 class EqualObjects:
-    """The forms of pods, with the outcomes of policies for all requests with the same value of `cluster`.
+    """The forms of objects, with the outcomes of policies for all requests with the same value of `cluster`.
 
-    `forms`: by the digest of their content without defaults, the one used last at the end. Pods with the same
+    `forms`: by the digest of their content without defaults, the one used last at the end. Objects with the same
     content without defaults have the same defaults, also after a policy has changed both in the same way.
     There is no lock: two threads may compute the same outcome twice, and both results are equal.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from planner.model.words import joined
 from webhook.cel import CelError
@@ -41,6 +41,12 @@ KEY_LIMIT = 63
 
 FAILURE_KEY = "failure"
 """The key of the audit annotation for a finding with the action Audit, after the policy's name and a dot."""
+
+
+_Passed: TypeAlias = tuple[bool, tuple[tuple[str, str], ...]]
+"""The result of a policy without a finding or failure: whether its match conditions hold, and its audit
+annotations.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +176,9 @@ class _Collected:
         The API server puts the webhook's name and a slash before the key, so the key contains no slash, and
         has at most 63 characters.
         """
-        key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
+        self._annotate_key(f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_"), text)
+
+    def _annotate_key(self, key: str, text: str) -> None:
         earlier = self.annotations.get(key)
         if earlier is None:
             self.annotations[key] = _cut(text)
@@ -254,19 +262,24 @@ class _Collected:
         """Returns whether a policy passes on all new objects or templates of a form. If not, the caller runs
         it on the target itself.
         """
-        if policy.audit_annotations:
-            return False
 
-        def validate(alone: PolicyPass, activation: Activation) -> bool | None:
-            """Returns whether the match conditions hold; None if there is a finding or a failure."""
+        def validate(alone: PolicyPass, activation: Activation) -> _Passed | None:
+            """Returns None if there is a finding or a failure."""
             collected = _Collected()
             collected._validate(policy, run, activation, alone)
-            return None if collected.findings or collected.failures else bool(collected.ran)
+            if collected.findings or collected.failures:
+                return None
+            return bool(collected.ran), tuple(collected.annotations.items())
 
-        ran = policy_pass.outcome_on_equal_objects(run, "validations", target, whole or {}, form, validate)
+        passed = policy_pass.outcome_on_equal_objects(run, "validations", target, whole or {}, form, validate)
+        if passed is None:
+            return False
+        ran, annotations = passed
         if ran:
             self.ran.append(policy.name)
-        return ran is not None
+        for key, text in annotations:
+            self._annotate_key(key, text)
+        return True
 
     def _passes(
         self,
