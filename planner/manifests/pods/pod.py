@@ -47,6 +47,14 @@ POD_LEVEL = ("cpu", "memory", "hugepages-")
 UNREAD = frozenset(("image", "command", "args", "env", "envFrom", "volumeMounts"))
 """Container fields that do not affect where a pod fits."""
 
+
+_UNREAD_OF_POD = frozenset(("hostname", "subdomain", "volumes", *CONTAINER_LISTS))
+"""Fields of a spec that do not affect where a pod fits, or that `spec_content` adds separately."""
+
+
+_READ_VOLUMES = frozenset(("persistentVolumeClaim", "ephemeral"))
+"""The sources of volumes that affect where a pod fits."""
+
 MOST_KEPT, LONGEST_KEPT = 1024, 8192
 """Maximum number of cached shapes, and maximum size in bytes of a spec that is cached: at most 8 MiB in each
 of the two caches.
@@ -103,8 +111,8 @@ def spec_content(
     because it is too large or not plain JSON.
 
     The labels are left out if nothing in the spec selects pods by label. The key is the same for all pods of
-    a controller, for a pod before and after most policies have patched it, and for templates that differ only
-    in what they run.
+    a controller, which differ in hostnames and in the name of the volume with the ServiceAccount's token; for
+    a pod before and after most policies have patched it; and for templates that differ only in what they run.
     """
     if not isinstance(spec, dict):
         return None
@@ -113,7 +121,10 @@ def spec_content(
         affinity and (type(affinity) is not dict or not affinity.keys() <= {"nodeAffinity"})
     )
     containers = [_without_unread(spec.get(name)) for name in CONTAINER_LISTS]
-    rest = {name: value for name, value in spec.items() if name not in CONTAINER_LISTS}
+    rest = {name: value for name, value in spec.items() if name not in _UNREAD_OF_POD}
+    volumes = _without_unread_volumes(spec.get("volumes"))
+    if volumes is not None and volumes != []:
+        rest["volumes"] = volumes
     shares = [notes.get(name) for name in SHARE_KEYS]
     try:
         content = orjson.dumps([rest, containers, shares, labels if selects else None], None, AS_SENT)
@@ -130,6 +141,14 @@ def _without_unread(containers: object) -> object:
         if isinstance(container, dict)
         else container
         for container in containers
+    ]
+
+
+def _without_unread_volumes(volumes: object) -> object:
+    if not isinstance(volumes, list):
+        return volumes
+    return [
+        volume for volume in volumes if not isinstance(volume, dict) or not _READ_VOLUMES.isdisjoint(volume)
     ]
 
 

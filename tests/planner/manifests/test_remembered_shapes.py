@@ -57,9 +57,19 @@ def test_what_a_container_runs_says_nothing_of_its_shape(readings, field):
     assert len(readings) == 1
 
 
+def test_the_pods_of_an_indexed_job_are_read_once(readings):
+    """They differ in hostnames, and in the volume that the API server adds for the token."""
+    for number in range(3):
+        volume = {"name": f"kube-api-access-{number}", "projected": {"sources": []}}
+        shape_of({**spec_of(), "hostname": f"a-{number}", "volumes": [volume]}, WHERE)
+    assert len(readings) == 1
+
+
 @pytest.mark.parametrize(
     "other",
     [
+        {**spec_of(), "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+        {**spec_of(), "volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]},
         spec_of(resources={"limits": {"cpu": "8"}}),
         spec_of(ports=[{"containerPort": 80, "hostPort": 80}]),
         spec_of(name="other"),
@@ -100,6 +110,12 @@ def test_a_share_of_a_gpu_is_read_from_the_annotations():
     assert half.requests != none.requests
 
 
+@pytest.mark.parametrize("volumes", [{}, "", 0, False, "data"])
+def test_volumes_that_are_no_list_are_an_error(volumes):
+    with pytest.raises(InputError, match="spec.volumes"):
+        shape_of({**spec_of(), "volumes": volumes}, Where("m.yaml", "Job default/a", "spec"))
+
+
 def test_an_error_names_its_own_place_each_time():
     """Nothing of an error is remembered."""
     wrong = spec_of(resources={"limits": {"cpu": "x"}})
@@ -133,6 +149,6 @@ def test_what_is_remembered_is_what_would_be_read(place, value):
         except InputError as error:
             return str(error)
 
-    fresh = outcome({**spec, "hostname": "x" * LONGEST_KEPT})
+    fresh = outcome({**spec, "schedulerName": "x" * LONGEST_KEPT})
     assert outcome(spec) == fresh
     assert outcome(spec) == fresh

@@ -94,8 +94,8 @@ class SharedForm(Form):
 class EqualObjects:
     """The forms of objects, with the outcomes of policies for all requests with the same value of `cluster`.
 
-    `forms`: by the digest of their content without defaults, the one used last at the end. Objects with the same
-    content without defaults have the same defaults, also after a policy has changed both in the same way.
+    `forms`: by the digest of their content without defaults, the one used last at the end. Objects with equal
+    content without defaults have equal defaults, also after a policy has changed both in the same way.
     There is no lock: two threads may compute the same outcome twice, and both results are equal.
     """
 

@@ -42,13 +42,13 @@ class ResourceRule:
             and (any_version or _within(resource.version, self.api_versions))
             and any(_resource(row, resource.resource, request.sub_resource) for row in self.resources)
             and (not self.resource_names or request.name in self.resource_names)
-            and self._in_scope(request)
+            and (self.scope == "*" or self._in_scope(request))
         )
 
     def _in_scope(self, request: AdmissionRequest) -> bool:
         # A Namespace is cluster-scoped, but its request names the Namespace itself as namespace.
         namespaced = bool(request.namespace) and request.resource.resource != "namespaces"
-        return self.scope == "*" or (self.scope == "Namespaced") == namespaced
+        return (self.scope == "Namespaced") == namespaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,11 @@ class MatchResources:
     def _any(self, rules: Sequence[ResourceRule], request: AdmissionRequest) -> bool:
         # As in the API server, Exact compares the resource that the user named. Equivalent compares any
         # version of it, and also the resource to which the API server converted the object for the webhook.
+        if not rules:
+            return False
         requested = request.request_resource or request.resource
-        resources = {requested, request.resource} if self.equivalent else {requested}
+        is_converted = self.equivalent and requested != request.resource
+        resources = (requested, request.resource) if is_converted else (requested,)
         return any(
             rule.matches(request, resource, any_version=self.equivalent)
             for rule in rules
