@@ -54,7 +54,7 @@ _EQUAL_OBJECTS: DerivedSection[None, EqualObjects] = DerivedSection("outcomes of
 
 
 _WITHOUT_CLUSTER = EqualObjects()
-"""The outcomes of policies on equal pods without a cluster, for all requests: `cluster` is then always
+"""The outcomes of policies on equal objects without a cluster, for all requests: `cluster` is then always
 `NO_CLUSTER`."""
 
 
@@ -302,6 +302,7 @@ class Evaluation:
 
 
 _STAND_IN = StandIn()
+"""Replaces values in `gang`. It is no part of a form, so a policy that copies it has no common effect."""
 
 
 def _with_stand_ins(gang: Json) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -120,6 +121,8 @@ def _json(value: Any, meter: Meter) -> Any:
     if kind is str:
         meter.charge(1 + len(value) // 10)
         return value
+    if kind is float and not math.isfinite(value):
+        raise CelError("type", f"{value} has no JSON form")
     if kind in (int, bool, float, type(None)):
         return value
     if isinstance(value, Mapping):

@@ -112,7 +112,7 @@ def test_a_share_of_a_gpu_is_read_from_the_annotations():
 
 @pytest.mark.parametrize("volumes", [{}, "", 0, False, "data"])
 def test_volumes_that_are_no_list_are_an_error(volumes):
-    with pytest.raises(InputError, match="spec.volumes"):
+    with pytest.raises(InputError, match=r"spec\.volumes"):
         shape_of({**spec_of(), "volumes": volumes}, Where("m.yaml", "Job default/a", "spec"))
 
 

@@ -127,3 +127,10 @@ def test_the_types_of_mutations_do_not_exist_elsewhere() -> None:
     """A validation knows no `Object{}`."""
     with pytest.raises(CelError, match=r"belong to mutations"):
         compile("Object{}", Declarations())
+
+
+@pytest.mark.parametrize("text", ['double("NaN")', 'double("Infinity")', '{"a": [double("-Infinity")]}'])
+def test_a_number_that_json_does_not_have_is_an_error(text: str) -> None:
+    """As a patch it would become null."""
+    with pytest.raises(CelError, match="has no JSON form"):
+        to_json(_value(text))

@@ -136,6 +136,10 @@ class CostBudget:
             raise CelError("budget", f"the cost limit of {self.limit:,} units is used up")
         self.left -= units
 
+    def refund(self, used: int) -> None:
+        """Gives back the units beyond those that were used at an earlier time."""
+        self.left = self.limit - used
+
     @property
     def used(self) -> int:
         """The units used so far."""

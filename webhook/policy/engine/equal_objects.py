@@ -54,9 +54,10 @@ policy, and as many again for each value of `gang`.
 """
 
 
-MAX_BYTES: Final = 16 * 1024
+MAX_BYTES: Final = 8 * 1024
 """Maximum length of an object as JSON, without what stand-ins replace; a larger one has no form. A form takes
-five times that, so all forms take at most some 45 MB. Those of usual pods and Jobs take 6 kB each.
+five times that, so all forms take at most some 20 MB, and in addition what policies write onto them. Those of
+usual pods and Jobs take 6 kB each, with all outcomes.
 """
 
 
@@ -113,7 +114,7 @@ class EqualObjects:
         content, stand_ins = _with_varying_hidden(target.obj or {}, templates)
         # With the paths of the stand-ins: another object may have the text that stands for them in JSON. With
         # the pull policies: they are the one default that depends on a hidden value.
-        pulls = [pull_policies(find(shown, path) or {}) for path in ((), *templates)]
+        pulls = [pull_policies(find(shown, path)) for path in ((), *templates)]
         digest = _digest((content, tuple(stand_ins), pulls, template), MAX_BYTES)
         if digest is None:
             return None
@@ -167,11 +168,12 @@ class SharedRuns:
     ) -> SharedForm | None:
         """Returns the form of a target; None if it has none. See `EqualObjects.form`."""
         before, form = self.forms.get(target.path, (None, None))
-        if before is not target.raw:
-            # If a state has no form, as that of a large pod, the later ones of this pass are not tried.
-            has_form = target.raw is not None and (before is None or form is not None)
-            form = self._form(target, show, template=template) if has_form else None
-            self.forms[target.path] = target.raw, form
+        if before is target.raw:
+            return form
+        if before is not None and form is None:  # too large: the later states of this pass are not tried
+            return None
+        form = None if target.raw is None else self._form(target, show, template=template)
+        self.forms[target.path] = target.raw, form
         return form
 
     def _form(

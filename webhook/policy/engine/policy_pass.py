@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-import orjson
-
 from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
@@ -22,7 +20,7 @@ from webhook.policy.engine.equal_objects import RUN_LIMIT, SharedForm, SharedRun
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.targets import Target, own_target, template_targets
-from webhook.policy.engine.template_forms import Form, Forms
+from webhook.policy.engine.template_forms import Form, Forms, json_of
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources
 from webhook.policy.model.policy import Expression, Policy, PolicyBinding, PolicySet
 from webhook.wire.request import AdmissionRequest
@@ -318,7 +316,7 @@ class PolicyPass:
             return None
         remembered = self.cache.contents.get(target.path)
         if remembered is None or remembered[0] is not target.raw:
-            remembered = self.cache.contents[target.path] = target.raw, _text(target.raw)
+            remembered = self.cache.contents[target.path] = target.raw, json_of(target.raw)
         return remembered[1]
 
     def _variables(self, whole: Mapping[str, Any] | None, pod_set: str) -> Mapping[str, Any]:
@@ -365,13 +363,6 @@ def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failu
     """
     label = error.origin.label if error.origin and error.origin.label else expression.label
     return failure(run.policy, run.binding, label, error.message)
-
-
-def _text(raw: Mapping[str, Any] | None) -> bytes | None:
-    try:
-        return orjson.dumps(raw)
-    except TypeError:  # an integer of more than 64 bits, or a key that is not a string
-        return None
 
 
 def _meta(item: Mapping[str, Any], name: Literal["name", "namespace", "labels"]) -> Any:

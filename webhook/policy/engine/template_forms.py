@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from planner.manifests.pods.pod import CONTAINER_LISTS, UNREAD
+from planner.manifests.pods.pod import AS_SENT, CONTAINER_LISTS, UNREAD
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.diff import equal
 from webhook.jsontools.path import Path, find, replaced
@@ -114,7 +114,7 @@ def json_of(value: Any) -> bytes | None:
     stand-ins at the same places and are equal otherwise.
     """
     try:
-        return orjson.dumps(value, default=_marked)
+        return orjson.dumps(value, _marked, AS_SENT)
     except TypeError:  # an integer of more than 64 bits, or a key that is not a string
         return None
 
@@ -162,13 +162,15 @@ def _stand_ins(value: Any, place: Path) -> Iterator[tuple[Path, StandIn]]:
             yield from _stand_ins(item, (*place, step))
 
 
-def pull_policies(pod: Json) -> list[Any]:
-    """Returns the pull policy of each container's image: the one default that depends on a replaced value."""
+def pull_policies(pod: Any) -> list[Any]:
+    """Returns the pull policy of each container's image: the one default that depends on a replaced value.
+    [] for a value that is no pod.
+    """
     return [(part, index, container.get("imagePullPolicy")) for part, index, container in _containers(pod)]
 
 
-def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
-    spec = pod.get("spec")
+def _containers(pod: Any) -> Iterator[tuple[str, int, Json]]:
+    spec = find(pod, ("spec",))
     for part in CONTAINER_LISTS:
         containers = spec.get(part) if isinstance(spec, dict) else None
         for index, container in enumerate(containers if isinstance(containers, list) else ()):

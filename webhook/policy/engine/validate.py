@@ -155,14 +155,16 @@ def run_validating(
 class _Collected:
     """Collects the findings, failures and audit annotations of all policies.
 
-    `ran`: the name of a policy for each run whose match conditions hold.
+    `annotated`: the name and text of each audit annotation, before texts of one key are joined. `ran`: the
+    name of a policy for each run whose match conditions hold.
     """
 
-    __slots__ = ("annotations", "failures", "findings", "ran")
+    __slots__ = ("annotated", "annotations", "failures", "findings", "ran")
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.failures: list[Failure] = []
+        self.annotated: list[tuple[str, str]] = []
         self.annotations: dict[str, str] = {}
         self.ran: list[str] = []
 
@@ -176,9 +178,8 @@ class _Collected:
         The API server puts the webhook's name and a slash before the key, so the key contains no slash, and
         has at most 63 characters.
         """
-        self._annotate_key(f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_"), text)
-
-    def _annotate_key(self, key: str, text: str) -> None:
+        self.annotated.append((name, _cut(text)))
+        key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
         earlier = self.annotations.get(key)
         if earlier is None:
             self.annotations[key] = _cut(text)
@@ -269,7 +270,7 @@ class _Collected:
             collected._validate(policy, run, activation, alone)
             if collected.findings or collected.failures:
                 return None
-            return bool(collected.ran), tuple(collected.annotations.items())
+            return bool(collected.ran), tuple(collected.annotated)
 
         passed = policy_pass.outcome_on_equal_objects(run, "validations", target, whole or {}, form, validate)
         if passed is None:
@@ -277,8 +278,8 @@ class _Collected:
         ran, annotations = passed
         if ran:
             self.ran.append(policy.name)
-        for key, text in annotations:
-            self._annotate_key(key, text)
+        for name, text in annotations:
+            self.annotate(policy.name, name, text)
         return True
 
     def _passes(

@@ -32,6 +32,7 @@ from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 GPUS = "object.spec.containers.exists(c, c.name == 'main')"
 ESCAPED = PLACEMENT.replace("/", "~1")
+COPY_NAME = apply("Object{spec: Object.spec{hostname: object.metadata.name + 'x'}}")
 KAI = apply('Object{spec: Object.spec{schedulerName: "kai"}}')
 
 
@@ -389,6 +390,47 @@ def test_the_cost_of_a_policy_does_not_depend_on_known_conditions(inputs: Inputs
     assert costs[0] == costs[1]
 
 
+def test_a_condition_on_parameters_costs_the_same_whatever_came_before(inputs: Inputs) -> None:
+    """Its value is kept for all requests, with its cost. The second policy uses what is left."""
+    text = "params.data.key.size() + " + "+".join(["1"] * 20) + " > 0"
+    policy = mutating(
+        KAI, matchConditions=[{"name": "parameters", "expression": text}],
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    )  # fmt: skip
+    parameters = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "p"},
+        "data": {"key": "value"},
+    }
+    reference = {"name": "p", "parameterNotFoundAction": "Deny"}
+    other = [{"name": "other", "expression": text.replace("params.data.key", "object.apiVersion")}]
+    second = mutating(KAI, name="second", matchConditions=other)
+    policies = loaded(policy, binding(policy, paramRef=reference), parameters, second)
+
+    def refused(budget: int, each: Inputs) -> bool:
+        return bool(mutated(policies, named_pod("a"), replace(each, budget=budget)).errors)
+
+    alone, fresh = replace(inputs, equal_objects=None), replace(inputs, equal_objects=EqualObjects())
+    outcomes = []
+    for budget in range(0, 400, 4):
+        first = refused(budget, alone)
+        assert [refused(budget, each) for each in (alone, inputs, inputs, fresh)] == [first] * 4, budget
+        outcomes.append(first)
+    assert set(outcomes) == {True, False}
+
+
+def test_joined_audit_annotations_do_not_repeat_a_text(inputs: Inputs) -> None:
+    """Two keys of the policy are one when they are cut, and two bindings run it."""
+    name = "long".ljust(63, "g")
+    keys = [{"key": f"k{n}", "valueExpression": f"'text {n}'"} for n in range(2)]
+    policy = validating(check("true"), name=name, auditAnnotations=keys)
+    policies = loaded(policy, *(binding(policy, name=each) for each in "ab"))
+    alone = validated(policies, named_pod("a"), replace(inputs, equal_objects=None)).audit_annotations
+    for pod_name in "ab":
+        assert validated(policies, named_pod(pod_name), inputs).audit_annotations == alone
+
+
 def test_a_costly_policy_is_run_on_each_pod(evaluated: list[str], inputs: Inputs) -> None:
     """Its conditions count once for all policies that share them, as they do without equal pods."""
     costly = f"lists.range({RUN_LIMIT}).all(n, n >= 0 && object.kind == 'Pod')"
@@ -419,9 +461,17 @@ def reachable(value: object) -> list[object]:
     return list(seen.values())
 
 
-def test_a_run_that_cannot_be_shared_costs_nothing(inputs: Inputs) -> None:
-    """The first pod pays for the run on itself alone, as the next ones do."""
-    policies = loaded(mutating(apply("Object{spec: Object.spec{hostname: object.metadata.name + 'x'}}")))
+@pytest.mark.parametrize(
+    "policy",
+    [
+        mutating(COPY_NAME),
+        mutating(KAI, COPY_NAME),
+        mutating(COPY_NAME, matchConditions=[{"name": "gpus", "expression": GPUS}]),
+    ],
+)
+def test_a_run_that_cannot_be_shared_costs_nothing(policy: Json, inputs: Inputs) -> None:
+    """Each pod pays for the run on itself alone, also if the first mutation of the policy could be shared."""
+    policies = loaded(policy)
     alone = mutated(policies, named_pod("a"), replace(inputs, equal_objects=None)).cost
     assert [mutated(policies, named_pod(name), inputs).cost for name in "abc"] == [alone] * 3
 

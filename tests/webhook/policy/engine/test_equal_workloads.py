@@ -178,3 +178,21 @@ def test_a_pod_and_a_template_that_is_equal_to_it_get_the_same_change() -> None:
     for _ in range(2):
         assert mutated(policies, single, inputs).object["metadata"] == single["metadata"]
         assert template_of(mutated(policies, named_deployment("a"), inputs))["schedulerName"] == "kai"
+
+
+def test_a_policy_that_makes_no_pod_of_a_template_is_followed_by_others() -> None:
+    """Kinds without a schema may get anything; what reads the template reports it."""
+    workload = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "a"},
+        "spec": {"template": {"spec": pod()["spec"]}},
+    }  # fmt: skip
+    rule = {
+        "operations": ["CREATE"], "apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["v1alpha2"],
+        "resources": ["jobsets"],
+    }  # fmt: skip
+    broken = patch('[JSONPatch{op: "replace", path: "/spec/template", value: "x"}]')
+    label = patch('[JSONPatch{op: "add", path: "/metadata/labels", value: {"a": "b"}}]')
+    policies = loaded(mutating(broken, name="a", rule=rule), mutating(label, name="b", rule=rule))
+    result = mutated(policies, workload, caller())
+    assert result.object["spec"]["template"] == "x"
+    assert result.object["metadata"]["labels"] == {"a": "b"}

@@ -255,9 +255,12 @@ class MutatingPass:
     ) -> bool:
         """Applies the effect of a policy on all new objects or templates of the target's form. Each mutation
         sees the target as the previous one changed it. Returns False if the policy must be run on the target
-        itself; `self.obj` is then unchanged.
+        itself; `self.obj` and the budgets are then unchanged.
         """
         obj = self.obj
+        budgets = [
+            (each, each.used) for each in (self.policy_pass.budget, self.policy_pass.conditions_budget)
+        ]
 
         def conditions_hold(alone: PolicyPass, activation: Activation) -> bool | None:
             holds = alone.conditions_hold(run, activation)
@@ -287,6 +290,8 @@ class MutatingPass:
                 effect = outcome_of(run, index, target, whole, current, partial(change, mutation, current))
             if effect is None:
                 self.obj = obj
+                for budget, used in budgets:
+                    budget.refund(used)
                 return False
             for changes in effect:
                 self.obj = target.write_back(self.obj, changes.applied_to(target.obj or {}))
