@@ -125,6 +125,8 @@ def _put(draft: _PatchedObject, path: str, value: Any, *, insert: bool) -> None:
 
 
 def _take(draft: _PatchedObject, path: str) -> Any:
+    if not path:
+        raise PatchError("an operation cannot remove the whole object")
     node, step = draft.parent(path)
     if isinstance(node, list):
         return node.pop(_index(node, step, len(node) - 1))

@@ -59,6 +59,7 @@ def test_each_operation(operation: dict[str, Any], path: str, expected: Any) -> 
         ({"op": "move", "from": "/map", "path": "/map/b"}, "cannot move /map into itself"),
         ({"op": "move", "path": "/map/b"}, "needs from"),
         ({"op": "add", "path": "map", "value": 1}, "must begin with '/'"),
+        ({"op": "remove", "path": ""}, "cannot remove the whole object"),
         ({"op": "merge", "path": "/map", "value": 1}, "unknown operation 'merge'"),
         ({"op": "add", "value": 1}, "needs a path"),
     ],
