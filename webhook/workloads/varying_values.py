@@ -41,7 +41,7 @@ _NAMING = frozenset(
 
 
 _SHARED: Final = frozenset(key.name for key in KNOWN_KEYS) - _NAMING
-"""Labels and annotations that policies of Bayplan read."""
+"""The labels and annotations that Bayplan knows, and in which equal objects do not differ."""
 
 
 _TOKEN_VOLUME = "kube-api-access-"
@@ -60,13 +60,13 @@ def varying_paths(obj: Mapping[str, Any], templates: Sequence[Path] = ()) -> Ite
 
     `templates`: the paths of the pod templates in the object. No path is below another one.
     """
-    yield from _of_pod(obj)
+    yield from _of_object(obj)
     yield from _keys(obj, "spec", "selector", "matchLabels")  # a Job selects its pods by its uid
     for path in templates:
-        yield from ((*path, *inner) for inner in _of_pod(find(obj, path)))
+        yield from ((*path, *inner) for inner in _of_object(find(obj, path)))
 
 
-def _of_pod(pod: Any) -> Iterator[Path]:
+def _of_object(pod: Any) -> Iterator[Path]:
     metadata, spec = find(pod, ("metadata",)), find(pod, ("spec",))
     for name in _BY_THE_SERVER:
         yield "metadata", name

@@ -55,9 +55,14 @@ policy, and as many again for each value of `gang`.
 
 
 MAX_BYTES: Final = 8 * 1024
-"""Maximum length of an object as JSON, without what stand-ins replace; a larger one has no form. A form takes
-five times that, so all forms take at most some 20 MB, and in addition what policies write onto them. Those of
-usual pods and Jobs take 6 kB each, with all outcomes.
+"""Maximum length of an object as JSON, with the paths of its stand-ins; a larger one has no form. All forms
+take at most some 20 MB, and what policies write and their parameters come on top. A usual one takes 6 kB.
+"""
+
+
+MAX_STAND_INS: Final = MAX_BYTES // 40
+"""Maximum number of stand-ins: the path of one takes about 40 bytes. Checked before the length, because each
+stand-in is a copy of the mapping around it.
 """
 
 
@@ -110,15 +115,18 @@ class EqualObjects:
         `show` returns the target with defaults, which are those of a template if `template` is set.
         `templates`: the paths of the templates in it.
         """
+        places = _stand_ins(target.obj or {}, templates)
+        if len(places) > MAX_STAND_INS:
+            return None
         shown = show()
-        content, stand_ins = _with_varying_hidden(target.obj or {}, templates)
+        content, stand_ins = with_stand_ins(target.obj or {}, places)
         # With the paths of the stand-ins: another object may have the text that stands for them in JSON. With
         # the pull policies: they are the one default that depends on a hidden value.
         pulls = [pull_policies(find(shown, path)) for path in ((), *templates)]
         digest = _digest((content, tuple(stand_ins), pulls, template), MAX_BYTES)
         if digest is None:
             return None
-        form = self.forms.get(digest) or SharedForm(*_with_varying_hidden(shown, templates))
+        form = self.forms.get(digest) or SharedForm(*with_stand_ins(shown, _stand_ins(shown, templates)))
         self.forms.pop(digest, form)
         self.forms[digest] = form
         if len(self.forms) > MAX_FORMS:
@@ -160,7 +168,8 @@ class SharedRuns:
             return None
         if request.kind != POD and not inputs.templates(obj):
             return None
-        namespace = _digest(request.namespace_object)
+        # Without a namespace, `namespaceObject` is null.
+        namespace = _digest(request.namespace_object if request.namespace else None)
         return None if namespace is None else cls(former, inputs, namespace)
 
     def form(
@@ -179,9 +188,8 @@ class SharedRuns:
     def _form(
         self, target: Target, show: Callable[[Target], dict[str, Any]], *, template: bool
     ) -> SharedForm | None:
-        templates = (
-            () if target.path else [path for path, _ in self.inputs.templates(target.raw or {}) if path]
-        )
+        inner = () if target.path else self.inputs.templates(target.raw or {})
+        templates = [path for path, _ in inner if path]
         return self.former.form(target, lambda: show(target), templates, template=template)
 
     def outcome(
@@ -232,14 +240,12 @@ class SharedRuns:
         return remembered[1]
 
 
-def _with_varying_hidden(
-    obj: Mapping[str, Any], templates: Sequence[Path]
-) -> tuple[Any, dict[Path, StandIn]]:
-    """Returns an object with stand-ins where equal objects may differ, and these stand-ins by their paths.
-    Each path has a stand-in of its own, so that a policy cannot exchange two of them unnoticed.
+def _stand_ins(obj: Mapping[str, Any], templates: Sequence[Path]) -> dict[Path, StandIn]:
+    """Returns stand-ins for where equal objects may differ, by path. Each path has one of its own, so that a
+    policy cannot exchange two of them unnoticed.
     """
     poll_policies()  # it walks all containers
-    return with_stand_ins(obj, {path: StandIn() for path in varying_paths(obj, templates)})
+    return {path: StandIn() for path in varying_paths(obj, templates)}
 
 
 def _digest(value: Any, limit: int | None = None) -> bytes | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from webhook.cel import CelError, CostBudget
@@ -240,13 +241,10 @@ class PolicyPass:
         """
         templates, template = self.cache.templates, template and bool(target.path)
         is_only = len(templates) == 1 and target.old is None and target.inlined is None
+        show = partial(self.defaulted, template=template)
         if self.shared_runs is not None and (is_only or not target.path):
-            return self.shared_runs.form(
-                target, lambda shown: self.defaulted(shown, template=template), template=template
-            )
-        return self.cache.forms.form(
-            target, templates, lambda shown: self.defaulted(shown, template=template)
-        )
+            return self.shared_runs.form(target, show, template=template)
+        return self.cache.forms.form(target, templates, show)
 
     def outcome_on_equal_objects(
         self,
@@ -294,7 +292,7 @@ class PolicyPass:
             return None
         effect, cost, conditions_cost = outcome
         if cost > self.budget.left or conditions_cost > self.conditions_budget.left:
-            return None  # the run on the target ends in the error
+            return None  # it is run on the target, which may end in the error
         self.budget.charge(cost)
         self.conditions_budget.charge(conditions_cost)
         return effect

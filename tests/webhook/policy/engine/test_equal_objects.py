@@ -26,7 +26,14 @@ from tests.webhook.policy.helpers import (
 )
 from webhook.cel.values.stand_in import StandIn
 from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
-from webhook.policy.engine.equal_objects import MAX_BYTES, MAX_FORMS, MAX_OUTCOMES, RUN_LIMIT, EqualObjects
+from webhook.policy.engine.equal_objects import (
+    MAX_BYTES,
+    MAX_FORMS,
+    MAX_OUTCOMES,
+    MAX_STAND_INS,
+    RUN_LIMIT,
+    EqualObjects,
+)
 from webhook.policy.engine.template_forms import Form
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
@@ -514,6 +521,15 @@ def test_a_large_pod_shares_nothing(evaluated: list[str], inputs: Inputs) -> Non
         assert mutated(policies, large, inputs).object["spec"]["schedulerName"] == "kai"
         assert validated(policies, large, inputs).passed
     assert len(evaluated) == 4
+    assert inputs.equal_objects is not None
+    assert not inputs.equal_objects.forms
+
+
+def test_a_pod_of_many_labels_shares_nothing(inputs: Inputs) -> None:
+    """To hide each of them would take longer than to run the policies."""
+    policies = loaded(mutating(KAI))
+    labels = {f"label-{number}": "x" for number in range(MAX_STAND_INS)}
+    assert mutated(policies, named_pod("a", labels=labels), inputs).object["spec"]["schedulerName"] == "kai"
     assert inputs.equal_objects is not None
     assert not inputs.equal_objects.forms
 
