@@ -178,7 +178,7 @@ class _Collected:
         The API server puts the webhook's name and a slash before the key, so the key contains no slash, and
         has at most 63 characters.
         """
-        self.annotated.append((name, _cut(text)))
+        self.annotated.append((name, text))
         key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
         earlier = self.annotations.get(key)
         if earlier is None:

@@ -427,13 +427,18 @@ def test_a_condition_on_parameters_costs_the_same_whatever_came_before(inputs: I
     assert set(outcomes) == {True, False}
 
 
-def test_joined_audit_annotations_do_not_repeat_a_text(inputs: Inputs) -> None:
-    """Two keys of the policy are one when they are cut, and two bindings run it."""
-    name = "long".ljust(63, "g")
-    keys = [{"key": f"k{n}", "valueExpression": f"'text {n}'"} for n in range(2)]
-    policy = validating(check("true"), name=name, auditAnnotations=keys)
+@pytest.mark.parametrize(
+    ("key", "text"), [("k", "'text'"), ("", "lists.range(5119).map(n, 'é').join('') + 'aéb'")]
+)
+def test_joined_audit_annotations_are_those_of_a_run_on_the_pod(key: str, text: str, inputs: Inputs) -> None:
+    """Two bindings run the policy. Its two keys are one when they are cut, and no text is there twice; a text
+    is cut in the middle of a character."""
+    name = "long".ljust(63, "g") if key else "short"
+    keys = [{"key": f"k{n}", "valueExpression": text} for n in range(2 if key else 1)]
+    policy = validating(check("true"), name=name, auditAnnotations=keys, api=OURS)
     policies = loaded(policy, *(binding(policy, name=each) for each in "ab"))
     alone = validated(policies, named_pod("a"), replace(inputs, equal_objects=None)).audit_annotations
+    assert alone
     for pod_name in "ab":
         assert validated(policies, named_pod(pod_name), inputs).audit_annotations == alone
 
