@@ -186,9 +186,9 @@ def test_a_decision_does_not_depend_on_earlier_objects(asked: list[tuple[Json, M
         assert outcome(decided(stored, shared, "validate")) == outcome(alone)
 
 
-@pytest.mark.parametrize("make", [dict, of_indexed_job, a_job])
+@pytest.mark.parametrize(("make", "times"), [(dict, 4), (of_indexed_job, 4), (a_job, 2)])
 def test_policies_on_an_equal_object_are_hardly_evaluated(
-    make: Callable[[Json], Json], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[Json], Json], times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shipped policies read neither what names it nor what the plan writes; the rest reads the plan."""
     evaluated = evaluations(monkeypatch)
@@ -200,7 +200,7 @@ def test_policies_on_an_equal_object_are_hardly_evaluated(
         for reservation in decision.plan.reservations if decision.plan is not None else ():
             snapshot = snapshot.with_reservation(reservation)
         counts.append(len(evaluated))
-    assert counts[1] < counts[0] / 2, counts
+    assert counts[1] < counts[0] / times, counts
 
 
 def of_one_gpu(number: int, make: Callable[[Json], Json] = dict) -> Json:
