@@ -1,4 +1,4 @@
-"""New pods that differ only in their names and plans share the outcomes of policies, with the same result."""
+"""New pods that are equal but for values that vary share the outcomes of policies, with the same result."""
 
 from __future__ import annotations
 
