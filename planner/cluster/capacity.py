@@ -37,6 +37,8 @@ class DomainCapacity:
     the label of this level. `size`: the number of nodes. `opened`: a node is in use (not pristine). `gang`: a
     gang that holds or uses a part of the domain, "" for none. `worth`: free devices times 4096, plus free
     cores (`worth_of`); of domains that are equally good otherwise, a plan uses the one with the lowest worth.
+    `inner_worths`: the highest worth of one domain of each level inside this one, from its children to the
+    hosts; () for a host.
 
     Only hosts have `free` (the remaining amounts), `held` (the gang that holds the whole host), `taints`,
     `cordoned`, `ready`, and `gpus` (for pods that share a GPU). All other domains have `children`. If there
@@ -67,6 +69,7 @@ class DomainCapacity:
     is_chunk: bool = False
     span: int = 1
     """For a chunk, the number of the domain's children that it covers; for a capacity that is no chunk, 1."""
+    inner_worths: tuple[int, ...] = ()
 
     @property
     def amounts(self) -> Resources:
@@ -82,6 +85,12 @@ class DomainCapacity:
         """
         return self.level + self.is_chunk
 
+    def highest_worth(self, level: int) -> int:
+        """Returns the highest worth of one domain of the level inside this one, or of this one itself."""
+        if level == self.level:
+            return self.worth
+        return self.inner_worths[level - self.level - 1] if self.inner_worths else 0
+
 
 def hosts(capacity: DomainCapacity) -> Iterator[DomainCapacity]:
     """Yields the capacities of a domain's hosts, in the order of the nodes."""
@@ -93,12 +102,17 @@ def hosts(capacity: DomainCapacity) -> Iterator[DomainCapacity]:
 
 def worth_of(free: Resources) -> int:
     """Returns a number that orders free amounts by GPUs and MIG devices first, then by cores."""
+    return least_worth(free) + max(0, min(MAX_CORES, free.get("cpu", 0) // 1000))
+
+
+def least_worth(requests: Resources) -> int:
+    """Returns the worth of the devices alone: hosts with a lower worth do not have these amounts free."""
     devices = sum(
         amount
-        for name, amount in free.items()
+        for name, amount in requests.items()
         if amount > 0 and (name in WHOLE_GPUS or name.startswith(MIG_PREFIX))
     )
-    return devices * (MAX_CORES + 1) + max(0, min(MAX_CORES, free.get("cpu", 0) // 1000))
+    return devices * (MAX_CORES + 1)
 
 
 Item = TypeVar("Item")

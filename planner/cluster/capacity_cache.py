@@ -89,17 +89,22 @@ class CapacityPool:
         with self.lock:
             capacity = self._capacities.get(key)
             if capacity is None:
+                worths = [inner.worth for inner in row]
+                inner_worths = tuple(map(max, zip(*[inner.inner_worths for inner in row], strict=True)))
+                if row and not row[0].is_chunk:  # a chunk is no domain, so only what is inside it counts
+                    inner_worths = (max(worths), *inner_worths)
                 capacity = self._capacities[key] = DomainCapacity(
                     branch.level,
                     branch.has_name,
                     sum([inner.size for inner in row]),
                     any(inner.opened for inner in row),
                     next((inner.gang for inner in row if inner.gang), ""),
-                    sum([inner.worth for inner in row]),
+                    sum(worths),
                     children,
                     chunks=chunks,
                     is_chunk=is_chunk,
                     span=sum([inner.span for inner in row]) if is_chunk else 1,
+                    inner_worths=inner_worths,
                 )
             return capacity
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +19,7 @@ from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import SharedGpus, share_in, share_named
 from planner.node.numa_state import NumaState
-from planner.node.packing import max_pods, requests_on, takes_devices
+from planner.node.packing import max_pods, requests_on, takes_amounts_only, takes_devices
 from planner.request.topology_request import TopologyRequest
 from planner.search.domain_ranking import ChildPath
 from planner.search.eligibility_map import EligibilityMap
@@ -135,20 +134,23 @@ class _Tally:
         if content.free is not None:
             cause, shortage = self._cause(content, content.free, match)
             return _Counts({cause: 1}, shortages={cause: shortage} if shortage else {})
-        causes: Counter[str] = Counter()
+        causes: dict[str, int] = {}
         partly: list[_PartlyHeld] = []
         shortages: dict[str, Shortage] = {}
         inside = match.of_children(len(content.children))
         for index, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
             counts = self.of(child, child_match)
-            causes.update(counts.causes)
-            partly += [_PartlyHeld((index, *part.way), part.gangs, part.nodes) for part in counts.partly]
+            for cause, count in counts.causes.items():
+                causes[cause] = causes.get(cause, 0) + count
+            if counts.partly:
+                partly += [_PartlyHeld((index, *part.way), part.gangs, part.nodes) for part in counts.partly]
             for cause, shortage in counts.shortages.items():
-                shortages[cause] = max(shortage, shortages.get(cause, shortage))
-        if content.level == self._reservable and content.has_name and content.gang and causes[FITS]:
+                if cause not in shortages or shortage > shortages[cause]:
+                    shortages[cause] = shortage
+        if content.level == self._reservable and content.has_name and content.gang and causes.get(FITS):
             gangs = {host.gang for host in hosts(content) if host.gang}
             partly.append(_PartlyHeld((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
-        return _Counts(dict(causes), tuple(partly), shortages)
+        return _Counts(causes, tuple(partly), shortages)
 
     def _cause(
         self, content: DomainCapacity, free: Resources, match: EligibilityMap
@@ -265,20 +267,28 @@ def short_of(
 
     `free`, `gpus`, `stock`: the host's free amounts, its GPUs for shares, and its devices for claims.
     """
-    if max_pods(free, pod_class.shape, gpus, 1, stock):
+    shape = pod_class.shape
+    if stock is None and takes_amounts_only(shape):
+        return _first_lacking(shape.requests, free)
+    if max_pods(free, shape, gpus, 1, stock):
         return ""
-    requests, bundles = requests_on(pod_class.shape, free)
+    requests, bundles = requests_on(shape, free)
     if stock and bundles and (lack := stock.missing(bundles)):
         return lack
-    if not stock and pod_class.shape.claim_specs:
+    if not stock and shape.claim_specs:
         return NO_DEVICES
-    needs = (requests if stock else on_node(pod_class.shape.requests, free)).items()
-    lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
-    if not lacking:
-        # Each amount suffices: no single GPU has room for the share, or claims use the plugin's GPUs.
-        share = share_in(pod_class.shape.requests)
-        return share.label if share else GPU if takes_devices(stock, pod_class.shape) else ""
-    return min(lacking, key=lambda name: ("/" not in name, name))
+    needs = requests if stock else on_node(shape.requests, free)
+    if lacking := _first_lacking({name: need for name, need in needs.items() if not share_named(name)}, free):
+        return lacking
+    # Each amount suffices: no single GPU has room for the share, or claims use the plugin's GPUs.
+    share = share_in(shape.requests)
+    return share.label if share else GPU if takes_devices(stock, shape) else ""
+
+
+def _first_lacking(needs: Resources, free: Resources) -> str:
+    """Returns the resource of which a host has too little, a device before cpu or memory; "" if none."""
+    lacking = [name for name, need in needs.items() if free.get(name, 0) < need]
+    return min(lacking, key=lambda name: ("/" not in name, name), default="")
 
 
 def misaligned(zones: NumaState | None, pod_class: PodClass) -> str:

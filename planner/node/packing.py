@@ -56,6 +56,13 @@ def max_pods(
     return gpus.max_pods(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
+def takes_amounts_only(shape: ResolvedShape) -> bool:
+    """Reports whether all that the pod takes on a node are the amounts that it requests: no claimed devices
+    and no share of a GPU.
+    """
+    return not (shape.claims or shape.claim_specs or shape.extended_claims or share_in(shape.requests))
+
+
 def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedShape) -> bool:
     """Reports whether the pod takes devices that claims use too: by claims of its own, or as GPUs of a device
     plugin that offers the same GPUs, while other claims wait for devices on the node.
@@ -121,8 +128,7 @@ class _OneClassFit:
     def __init__(self, pod_class: PodClass, host_level: int) -> None:
         self._shape = shape = pod_class.shape
         self._cap = 1 if host_level in pod_class.anti_affinity_levels else pod_class.count
-        plain = not (shape.claims or shape.claim_specs or shape.extended_claims or share_in(shape.requests))
-        self._amounts = tuple(shape.requests.items()) if plain else ()
+        self._amounts = tuple(shape.requests.items()) if takes_amounts_only(shape) else ()
         """The requests if amounts alone decide on a node without devices for claims, else empty."""
         self._alignment = alignment_for(shape)
 

@@ -7,16 +7,21 @@ domain.
 r1 and r2 are equal, so only r1 is examined. r1 and r3 cost one rack and three nodes each; r3 would leave a
 node free and r1 none, so r1 is the best rack of the whole tree. The best domain inside a parent is the best
 of its children's best domains. These results are cached by capacity: after a change only the path from the
-changed node to the root is computed again."""
+changed node to the root is computed again.
+
+A domain with fewer free devices than the gang takes is left out before anything is computed for it. So the
+first plan of a gang that needs a whole rack computes nothing for the used racks, which have few equal nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from planner.cluster.capacity import DomainCapacity
+from planner.cluster.capacity import DomainCapacity, least_worth
 from planner.model.pod_class import PodClass, separated
 from planner.model.topology import ROOT
+from planner.node.packing import takes_amounts_only
 from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap, matched_children
 from planner.search.packing.domain_packing import DomainPacking
@@ -73,6 +78,12 @@ class DomainRanking:
             if pod_class is not other
         ]
         self._apart = frozenset(alone.union(*(separated(pod_class, other) for pod_class, other in pairs)))
+        worths = [_device_worth(pod_class) for pod_class in pod_classes]
+        # The lowest worth of a domain that holds all pods, and of one that holds a pod of a single class.
+        self._gang_worth = sum(
+            worth * pod_class.count for worth, pod_class in zip(worths, pod_classes, strict=True)
+        )
+        self._pod_worth = worths[0] if len(worths) == 1 else 0
         self._bests: dict[tuple[DomainCapacity, EligibilityMap, int, bool], Candidate | None] = {}
         self._nearests: dict[tuple[DomainCapacity, EligibilityMap, int, bool], BestPartialFit | None] = {}
         self._ceilings: dict[int, int] = {}
@@ -99,7 +110,7 @@ class DomainRanking:
             return None
         if match.caps and self._exceeds(match.caps):
             return None
-        if not self.packing.may_hold_all(capacity, match, level):
+        if self._lacks_devices(capacity, level) or self._cannot_hold_all(capacity, match, level):
             return None
         if capacity.level == level and not capacity.is_chunk:
             cost = self.packing.cost(capacity, match, self._ceilings.get(level))
@@ -120,6 +131,8 @@ class DomainRanking:
     ) -> Candidate | None:
         best: Candidate | None = None
         for index, child, child_match in _different(capacity, match):
+            if self._lacks_devices(child, level):
+                continue
             # The lower bound contains the cost of the child itself, so it is not valid for a finer level.
             if best is not None and child.coarsest == level and self._dearer(child, child_match, best.key[0]):
                 continue
@@ -127,6 +140,21 @@ class DomainRanking:
             if candidate is not None and (best is None or candidate.key < best.key):
                 best = Candidate(candidate.key, _path_through(index, child, candidate.path))
         return best
+
+    def _lacks_devices(self, capacity: DomainCapacity, level: int) -> bool:
+        """Reports whether no domain of the level in this capacity has as many free devices as the gang takes.
+
+        This needs no capacity classes, so of the used racks only those with enough devices are classified.
+        """
+        return capacity.highest_worth(level) < self._gang_worth
+
+    def _cannot_hold_all(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> bool:
+        """Reports whether no domain of the level in this capacity may hold the gang, by the capacity classes
+        of all its nodes. For a gang with devices, these are looked at in the domains of the level only.
+        """
+        if self._pod_worth and capacity.level != level:
+            return False
+        return not self.packing.may_hold_all(capacity, match, level)
 
     def _lower(self, level: int, cost: int) -> None:
         """Lowers the cost limit of the level after a domain with this cost was found: a domain above the
@@ -163,8 +191,11 @@ class DomainRanking:
     def _max_pods_inside(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> int:
         """Returns an upper bound of the pods that one domain of the level inside this domain holds.
 
-        `packing.bound` returns a `Measure`, which begins with the number of pods of each class.
+        `packing.bound` returns a `Measure`, which begins with the number of pods of each class. If the pods
+        have devices, the free devices are the bound: see `_lacks_devices`.
         """
+        if self._pod_worth:
+            return capacity.highest_worth(level) // self._pod_worth
         return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
 
     def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
@@ -192,6 +223,13 @@ class DomainRanking:
             any(counts[index] for index in keepers) and sum(counts[index] for index in counted) > max_pods
             for keepers, counted, max_pods in caps
         )
+
+
+def _device_worth(pod_class: PodClass) -> int:
+    """Returns the worth of the devices that a pod takes, as far as the worth of a node's free amounts has
+    them: claimed devices and parts of GPUs may be others.
+    """
+    return least_worth(pod_class.shape.requests) if takes_amounts_only(pod_class.shape) else 0
 
 
 def _different(

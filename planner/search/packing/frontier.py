@@ -75,14 +75,16 @@ class Frontier:
         stages: list[CostBySum] = [{counts.zero: start}]
         allowed = limit.allowed(level)
         for index, options in enumerate(offers):
-            stage, ahead = stages[-1], rest[index + 1]
-            if options:
-                stage = counts.sums(stage, options, goal, allowed, counts.minus(goal, ahead))
+            stage, needed = stages[-1], counts.minus(goal, rest[index + 1])
+            if options and stage:
+                stage = counts.sums(stage, options, goal, allowed, needed)
                 self._budget.spend(len(stages[-1]) * (len(options) + 1) * self._effort)
-            if ahead != counts.full:
-                stage = {s: c for s, c in stage.items() if counts.covers(counts.add(s, ahead), goal)}
+            if needed != counts.zero:
+                stage = {s: c for s, c in stage.items() if counts.covers(s, needed)}
             stages.append(self.narrowed(stage, allowed) if options else stage)
-        return [{s: c - start for s, c in stage.items()} for stage in stages] if start else stages
+        if not start or goal not in stages[-1]:  # of a search without a placement, no sum is read
+            return stages
+        return [{s: c - start for s, c in stage.items()} for stage in stages]
 
     def extended(
         self, stage: CostBySum, options: Sequence[Option], limit: CostLimit, level: int

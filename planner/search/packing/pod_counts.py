@@ -246,8 +246,8 @@ class MultiClassCounts:
         allowed: Allowed,
         min_pods: int = 0,
     ) -> CostBySum:
-        after, spare = dict(before), self._spare
-        goal_with_spare, smaller, late = goal | spare, self.smaller, deadline()
+        after, spare, below = dict(before), self._spare, self._bits - 1
+        goal_with_spare, late = goal | spare, deadline()
         for counts, cost in before.items():
             if late():  # allowed costs are computed on first use, which may take long
                 raise DeadlinePassed("search")
@@ -255,8 +255,12 @@ class MultiClassCounts:
                 continue
             for added, price in options:
                 total, paid = counts + added, cost + price
-                if (goal_with_spare - total) & spare != spare:
-                    total = smaller(total, goal)
+                within = (goal_with_spare - total) & spare
+                if within != spare:
+                    # `smaller(total, goal)` without a call, which takes as long as the rest of this loop: a
+                    # gang of a launcher and 143 workers adds up 90,000 sums, most of them above the goal.
+                    keep = within - (within >> below)
+                    total = (total & keep) | (goal & ~keep)
                 if (total not in after or paid < after[total]) and paid <= allowed[total]:
                     after[total] = paid
         return after

@@ -22,6 +22,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.search.domain_ranking import DomainRanking
 from planner.search.packing.capacity_classes import CapacityClasses
+from planner.search.space import search_space
 from tests.builders import amounts, cluster, gang, node, pod_set, shape
 from tests.exact.solver import random_instance
 
@@ -156,6 +157,43 @@ def test_a_row_in_parts_is_the_row(count):
     if parts:
         assert [leaf for part in parts for leaf in leaves(part)] == [(place,) for place in range(count)]
         assert max([len(parts), *(w for part in parts for w in widths(part))]) <= capacity.WIDE
+
+
+@pytest.mark.parametrize("width", [24, 2])
+def test_the_highest_worth_of_a_level_is_that_of_the_domain_with_the_most_free_devices(monkeypatch, width):
+    """At each level, inside each domain, whether its children are in parts or not."""
+    monkeypatch.setattr(capacity, "WIDE", width)
+    monkeypatch.setattr(capacity, "CHUNK", 2)
+
+    def inside(domain):
+        return [domain, *(inner for child in domain.children for inner in inside(child))]
+
+    for seed in range(40):
+        moment = random_instance(Random(seed), racks=6, hosts=6).snapshot
+        (tree,) = moment.base.trees.values()
+        for domain in inside(search_space(moment, tree, occupied=True).capacity):
+            assert bool(domain.chunks) == (len(domain.children) > width)
+            for level in {inner.level for inner in inside(domain)}:
+                highest = max(inner.worth for inner in inside(domain) if inner.level == level)
+                assert domain.highest_worth(level) == highest
+                if domain.chunks and level > domain.level:
+                    assert max(part.highest_worth(level) for part in domain.chunks) == highest
+
+
+def test_a_used_rack_with_too_few_free_devices_is_not_looked_at(monkeypatch):
+    """Twenty used racks with no two nodes alike: a first plan for a whole rack looks at the nodes of the free
+    rack, and at a node of each level that it tries."""
+    used = "\n".join(
+        f"r{rack}: n{rack}-{host} cpu={64 + 4 * rack + host}" for rack in range(20) for host in range(4)
+    )
+    moment = cluster(used + "\nr20: free1 free2 free3 free4")
+    for rack in range(20):
+        moment = moment.with_pod(BoundPod(f"y/p{rack}", f"n{rack}-0", amounts(gpu=1, pods=1)))
+    calls: list[object] = []
+    host = CapacityClasses._host
+    monkeypatch.setattr(CapacityClasses, "_host", lambda *asked: calls.append(asked) or host(*asked))
+    assert plan(moment, gang(4, required="rack")).domain == ("r20",)
+    assert len(calls) <= 4
 
 
 def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():

@@ -388,6 +388,17 @@ def test_limits_are_served_by_claims_where_no_plugin_runs() -> None:
     assert plan(cluster(*two), limits(3, 2)).decision == "rejected"
 
 
+def test_limits_are_served_by_the_devices_of_a_driver_that_the_planner_does_not_count_as_gpus() -> None:
+    """A node's worth has none of them, and the gang has its place all the same."""
+    other = gpu_class()
+    other["spec"]["selectors"] = [{"cel": {"expression": "device.driver == 'gpu.example'"}}]
+    driver = "gpu.example"
+    gpus = [device(f"gpu-{place}", driver=driver) for place in range(4)]
+    snapshot = cluster(node("a"), slice_with("a", *gpus, driver=driver), other)
+    assert plan(snapshot, limits(2, 2)).decision == "admitted"
+    assert plan(snapshot, limits(3, 2)).decision == "rejected"
+
+
 def test_limits_and_claims_share_the_devices_of_a_driver() -> None:
     """Three of four GPUs in limits leave one to a claim, promised or bound, with its claim known or not."""
     snapshot = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1))
