@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -52,12 +51,6 @@ exit status: 0 done; 1 something fails; 2 bad input; --warn-exit-code if there a
 """
 
 
-YOUNG_OBJECTS = 20_000
-"""The number of new Python objects after which the cycle collector runs. The default of 700 costs a sixth of
-a report's CPU time; a number above this one would save little, and delay the release of memory.
-"""
-
-
 def add_parser(subparsers: Subparsers) -> None:
     """Adds `report`."""
     parser = subcommand(
@@ -88,7 +81,6 @@ def run(args: argparse.Namespace) -> int:
     `InputError` or `PolicyError` for invalid input.
     """
     _check(args)
-    gc.set_threshold(YOUNG_OBJECTS)
     policies = inputs.policies(args.policies)
     if args.kubeconfig:
         from webhook.cli.common.running import (
