@@ -40,7 +40,8 @@ def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]
     """
     if not template.path:
         return copy.deepcopy(dict(pod))
-    written: Json = replaced(obj, template.spec_path, copy.deepcopy(pod["spec"]))
+    # A policy may have removed the spec: null is what the object's own validation then refuses.
+    written: Json = replaced(obj, template.spec_path, copy.deepcopy(pod.get("spec")))
     metadata = _own_metadata(written, template, copy.deepcopy(dict(pod.get("metadata") or {})))
     if template.metadata_path == template.path:
         kept = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}

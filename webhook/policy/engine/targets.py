@@ -45,6 +45,8 @@ class Target:
     def as_in(self, whole: Mapping[str, Any] | None) -> Target:
         """Returns this target as it is in `whole`, the current object; `self` if it has not changed."""
         raw = _mapping_at(whole, self.path) if self.path else whole
+        if self.inlined is not None and _mapping_at(whole, self.inlined.spec_path) is None:
+            raw = None  # a policy has removed the pod
         if raw is self.raw:
             return self
         if whole is None or raw is None or not self.path:

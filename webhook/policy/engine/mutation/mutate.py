@@ -211,7 +211,10 @@ class MutatingPass:
                         has_effect = True
                     else:
                         obj = self.obj
-                        is_known = self._mutate_by_form(run, policy, target.as_in(obj), before, outcomes)
+                        current = target.as_in(obj)
+                        if current.raw is None and target.raw is not None:
+                            break  # the policy has removed this template
+                        is_known = self._mutate_by_form(run, policy, current, before, outcomes)
                         has_effect = has_effect or not is_known or self.obj is not obj
                 if form is not None and not has_effect:
                     outcomes.unchanged.add(form)
@@ -370,6 +373,8 @@ class MutatingPass:
             if carried is not raw:
                 self.obj = target.write_back(self.obj, carried)
                 target = target.as_in(self.obj)
+                if target.raw is None:  # this mutation has removed the pod
+                    return
                 shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
 
 
