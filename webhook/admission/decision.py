@@ -8,13 +8,14 @@ the caller does not carry out its ledger steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.deadline import DeadlinePassed, watched
 from planner.model.errors import InputError
+from planner.model.words import listed
 from webhook.admission.context import RequestContext
 from webhook.admission.decision_record import PLAN, Decision, Note, Phase
 from webhook.admission.environment import Environment
@@ -48,7 +49,7 @@ from webhook.placement.stamp import (
 )
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.inputs import BareInputs
-from webhook.policy.engine.mutation.mutate import Effect, Mutated, MutatingPass, run_mutating
+from webhook.policy.engine.mutation.mutate import MOST_TOLD, Effect, Mutated, MutatingPass, run_mutating
 from webhook.policy.engine.validate import Findings, run_validating
 from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest
@@ -176,7 +177,7 @@ def _result_as_created(context: RequestContext, obj: Json) -> Json | None:
 def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decision:
     """Runs all steps of a decision: mutating policies, plan, writing the plan, validating policies, patch."""
     mutated = _mutating_policies(context, evaluation, obj)
-    plan = evaluation.make_plan(mutated.object)
+    plan = _planned(evaluation, mutated.object, mutated.effects)
     result, effects = _apply_plan(context, evaluation, mutated)
     findings = run_validating(context.policies, replace(context.request, object=result), result, evaluation)
     decision = _patched(context, plan, mutated, result, effects, findings)
@@ -199,10 +200,25 @@ def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Jso
     mutating = MutatingPass.begin(context.policies, context.request, free, evaluation)
     mutating.run(using_plan=False)
     if mutating.uses_plan:
-        evaluation.make_plan(mutating.obj)
+        _planned(evaluation, mutating.obj, mutating.effects)
         mutating.run(using_plan=True)
     mutating.reinvoke()
     return evaluation.changeable.restored(obj, mutating.result())
+
+
+def _planned(evaluation: Evaluation, obj: Json, effects: Sequence[Effect]) -> WorkloadPlan | None:
+    """Returns the plan of the object after these effects of policies. Raises `InputError` as `make_plan`
+    does; if the effects made the object malformed, the error names their policies.
+    """
+    try:
+        evaluation.workload(obj)  # the object of the request has been read without an error
+    except InputError as error:
+        names = [*dict.fromkeys(effect.policy for effect in effects)]
+        if not names:
+            raise
+        which = f"{'policy' if len(names) == 1 else 'policies'} {listed(names, MOST_TOLD)}"
+        raise InputError(f"{error.message}, after changes by the {which}", error.where) from error
+    return evaluation.make_plan(obj)
 
 
 def _apply_plan(

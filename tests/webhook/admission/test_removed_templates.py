@@ -62,4 +62,13 @@ def test_what_a_policy_has_removed_is_named(
     response = decide(request, loaded(*policies), racks(2, 4), "mutate", Environment()).response
     assert not response.allowed
     name = f"{obj['metadata']['namespace']}/{obj['kind']}/{obj['metadata']['name']}"
-    assert response.message == f"{name}: {'spec' if whole else missing}: is missing"
+    where = "spec" if whole else missing
+    assert response.message == f"{name}: {where}: is missing, after changes by the policy first"
+
+
+def test_all_policies_that_changed_the_object_are_named() -> None:
+    """The text names the field, and each of them may have been the cause."""
+    policies = [*of_pods(SET), *of_pods(REMOVE, name="second")]
+    request = decode(orjson.dumps(review(objects.GROVE)))
+    response = decide(request, loaded(*policies), racks(2, 4), "mutate", Environment()).response
+    assert response.message.endswith("is missing, after changes by the policies first, second")
