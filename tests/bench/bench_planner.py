@@ -32,6 +32,7 @@ from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
+from webhook.cli.main import YOUNG_OBJECTS
 
 RACK, RACKS = 18, 8
 """Nodes of a rack, racks of a block."""
@@ -212,6 +213,7 @@ class Row:
 def ready(moment: Snapshot) -> Snapshot:
     """The cluster as it is when a replica of `bayplan serve` becomes ready: read, and with frozen garbage."""
     plan(moment, gang(1))
+    gc.set_threshold(YOUNG_OBJECTS)
     gc.collect()
     gc.freeze()
     return moment
