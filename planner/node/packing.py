@@ -197,14 +197,16 @@ class _SeveralClassesFit:
 
         `allowed`: for each class, whether its pods may be on the node.
         """
-        free, missing = host.amounts, NOT_OFFERED if self._claiming else 0
-        amounts = tuple([free.get(name, missing) for name in self._resources])
-        available_devices = host.available_devices
-        if not any(takes_devices(available_devices, shape) for shape in self._shapes):
+        free, available_devices, nvlink_size = host.amounts, host.available_devices, host.nvlink_size
+        if available_devices and not any(takes_devices(available_devices, shape) for shape in self._shapes):
             available_devices = None
-        nvlink_size = host.nvlink_size if any(shape.nvlink_group for shape in self._shapes) else 0
+        if nvlink_size and not any(shape.nvlink_group for shape in self._shapes):
+            nvlink_size = 0
         # GPU shares, claims and NVLink groups may depend on more free GPUs than the pods request.
-        if not (self._claiming or self._sharing or available_devices or nvlink_size):
+        if self._claiming or self._sharing or available_devices or nvlink_size:
+            missing = NOT_OFFERED if self._claiming else 0
+            amounts = tuple([free.get(name, missing) for name in self._resources])
+        else:
             amounts = self._useful(free)
         gpus, numa_state = host.gpus if self._sharing else None, host.numa_state
         key = (amounts, allowed, gpus, numa_state, available_devices, nvlink_size)
