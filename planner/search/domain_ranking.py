@@ -180,7 +180,7 @@ class DomainRanking:
         if key not in self._nearests:
             best: BestPartialFit | None = None
             for index, child, child_match in _different(capacity, match):
-                if best is not None and self._max_pods_inside(child, child_match, level) <= best.fits:
+                if best is not None and self._holds_no_more(child, child_match, level, best.fits):
                     continue
                 fit = self.nearest(child, child_match, level, clear=clear)
                 if fit is not None and (best is None or fit.fits > best.fits):
@@ -188,15 +188,17 @@ class DomainRanking:
             self._nearests[key] = best
         return self._nearests[key]
 
-    def _max_pods_inside(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> int:
-        """Returns an upper bound of the pods that one domain of the level inside this domain holds.
+    def _holds_no_more(
+        self, capacity: DomainCapacity, match: EligibilityMap, level: int, max_pods: int
+    ) -> bool:
+        """Reports whether no domain of the level in this capacity holds more than `max_pods` pods, by upper
+        bounds: the free devices, which need no capacity classes, then the classes of all nodes.
 
-        `packing.bound` returns a `Measure`, which begins with the number of pods of each class. If the pods
-        have devices, the free devices are the bound: see `_lacks_devices`.
+        `packing.bound` returns a `Measure`, which begins with the number of pods of each class.
         """
-        if self._pod_worth:
-            return capacity.highest_worth(level) // self._pod_worth
-        return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
+        if self._pod_worth and capacity.highest_worth(level) // self._pod_worth <= max_pods:
+            return True
+        return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)]) <= max_pods
 
     def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
         """Reports whether the gang may use this domain: the domain must have a name if pods are required to
