@@ -51,9 +51,9 @@ modules, so that `bayplan --help` need not import them.
 
 
 YOUNG_OBJECTS = 20_000
-"""The number of new Python objects after which the cycle collector runs. The default of 700 costs an eighth of
-`plan`'s CPU time, most of it while modules are imported, and a sixth of `report`'s. A number above this one
-would save little, and delay the release of memory. A decision of `serve` takes the same time with both.
+"""The number of new Python objects after which the cycle collector runs. The default of 700 costs an eighth
+of `plan`'s CPU time, most of it while modules are imported, and a sixth of `report`'s. A higher number would
+save little, and delay the release of memory. A decision of `serve` takes the same time with both.
 """
 
 

@@ -248,7 +248,7 @@ class Webhook:
         return web.Response(body=await asyncio.to_thread(text), content_type="text/plain")
 
     def _standing(self, book: Book | None) -> Standing:
-        waiting = () if self.service.cluster.waiting() else self.service.cluster.environment().waiting()
+        waiting = None if self.service.cluster.waiting() else self.service.cluster.environment().waiting()
         snapshot = self._snapshot_with_book(book)
         return Standing(self.service.clock(), snapshot, waiting, self.certificate_end())
 

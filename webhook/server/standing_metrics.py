@@ -24,13 +24,13 @@ AGES = (("1m", 60.0), ("10m", 600.0), ("1h", 3600.0), ("1d", 86_400.0), ("older"
 class Standing:
     """The state that the gauges show, at the time `now`. Times are seconds since the epoch.
 
-    `snapshot`: the cluster with its reservations, None if unknown. `waiting`: the queued gangs.
-    `certificate_end`: when the serving certificate expires, 0 if none is served.
+    `snapshot`: the cluster with its reservations, None if unknown. `waiting`: the queued gangs, None if
+    unknown. `certificate_end`: when the serving certificate expires, 0 if none is served.
     """
 
     now: float
     snapshot: Snapshot | None = None
-    waiting: Sequence[WaitingGang] = ()
+    waiting: Sequence[WaitingGang] | None = None
     certificate_end: float = 0.0
 
 
@@ -43,8 +43,10 @@ class StandingMetrics:
     certificate: Gauge
 
     def look(self, standing: Standing) -> None:
-        """Sets the gauges to the current values; `unused` has none if the cluster is unknown."""
-        _by_age(self.waiting, (standing.now - gang.created for gang in standing.waiting))
+        """Sets the gauges to the current values. What is unknown has none: a zero would end an alert."""
+        self.waiting.clear()
+        if standing.waiting is not None:
+            _by_age(self.waiting, (standing.now - gang.created for gang in standing.waiting))
         self.unused.clear()
         snapshot = standing.snapshot
         if snapshot is not None:

@@ -1,4 +1,4 @@
-"""Policies that remove the pod templates of an object, or a pod's spec: refused in words, whatever follows."""
+"""Policies that remove the pod templates of an object, or a pod's spec: refused in words."""
 
 from __future__ import annotations
 

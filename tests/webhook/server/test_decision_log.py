@@ -125,12 +125,24 @@ def test_a_reservation_with_a_pod_on_a_node_is_in_use() -> None:
     assert 'bayplan_unused_reservations{age="older"} 1.0' in shown(Standing(1e9, snapshot))
 
 
-def test_unused_reservations_are_not_shown_while_the_cluster_is_unknown() -> None:
-    """The number of an earlier scrape says nothing about now."""
+@pytest.mark.parametrize("gauge", ["bayplan_unused_reservations", "bayplan_waiting_gangs"])
+def test_what_is_unknown_is_not_shown(gauge: str) -> None:
+    """The number of an earlier scrape says nothing about now, and a zero would end an alert."""
     shown_before = metrics()
-    shown_before.exposition(PolicySet(), {}, True, Standing(0, racks(2, 2)))
+    text = shown_before.exposition(PolicySet(), {}, True, Standing(0, racks(2, 2), ())).decode()
+    assert f'\n{gauge}{{age="older"}} 0.0' in text
     later = shown_before.exposition(PolicySet(), {}, True, Standing(0)).decode()
-    assert "\nbayplan_unused_reservations{" not in later
+    assert f"\n{gauge}{{" not in later
+
+
+async def test_a_server_that_does_not_know_the_cluster_yet_shows_no_queue(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until its watches have listed what there is."""
+    async with serve("superpod-32") as asked:
+        monkeypatch.setattr(type(asked.service.cluster), "waiting", lambda _: "the first list of pods")
+        text = await (await asked.client.get("/metrics")).text()
+    assert "\nbayplan_waiting_gangs{" not in text
 
 
 def test_the_end_of_the_certificate_is_shown_where_one_is_served() -> None:
