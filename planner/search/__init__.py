@@ -23,7 +23,7 @@ The modules are in the order of their use:
 - `space`: the search space: a tree with the capacity that one gang may use, now or in the empty cluster
 - `level_search`: level by level, finest first: the first level with a domain for the whole gang
 - `domain_ranking`: the best domain of a level, and the domain that holds the most pods if none holds all
-- `packing`: the cheapest way to place all pods inside one domain
+- `packing`: the cheapest way to place all pods inside one domain; `least_cost`: a lower bound of its cost
 - `objective`: the cost of a placement as one integer
 - `eligibility_map`: which nodes the pods may use by the nodes' labels; `domain_caps`: the maximum number of
   pods in a domain

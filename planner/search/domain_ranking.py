@@ -139,6 +139,8 @@ class DomainRanking:
             candidate = self.best(child, child_match, level, clear=clear)
             if candidate is not None and (best is None or candidate.key < best.key):
                 best = Candidate(candidate.key, _path_through(index, child, candidate.path))
+                if capacity.level == ROOT:  # the cost contains that of opening all domains around the domain
+                    self._ceilings[level] = min(candidate.key[0], self._ceilings[level])
         return best
 
     def _lacks_devices(self, capacity: DomainCapacity, level: int) -> bool:

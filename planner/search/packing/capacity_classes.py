@@ -129,7 +129,7 @@ class CapacityClasses:
     def __init__(self, pod_classes: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:
         self._pod_classes, self._use, self._weights = pod_classes, use, weights
         self._levels = len(weights.domains)
-        self._all_allowed = (True,) * len(pod_classes)
+        self._shapes = [pod_class.shape for pod_class in pod_classes]
         self._sharing = any(share_in(pod_class.shape.requests) for pod_class in pod_classes)
         self.counts: CountAlgebra = algebra(pod_classes)
         self._wanted = self.counts.measure(self.counts.full)
@@ -274,14 +274,10 @@ class CapacityClasses:
 
     def _packings(self, capacity: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
         """Returns the largest counts that the host could hold; empty if no pod fits."""
-        allowed = self._all_allowed
+        allowed = (True,) * len(self._shapes)
         if capacity.taints or capacity.cordoned or not capacity.ready or any(match.why):  # of few hosts
-            allowed = tuple(
-                [
-                    not reason and not condition_obstacle(pod_class.shape, capacity)
-                    for pod_class, reason in zip(self._pod_classes, match.why, strict=True)
-                ]
-            )
+            reasons = zip(self._shapes, match.why, strict=True)
+            allowed = tuple([not why and not condition_obstacle(shape, capacity) for shape, why in reasons])
             if True not in allowed:
                 return ()
         return tuple(map(self.counts.pack, self._fit.best(capacity, allowed)))

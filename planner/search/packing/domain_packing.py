@@ -33,6 +33,7 @@ from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.eligibility_map import EligibilityMap
+from planner.search.least_cost import least_cost
 from planner.search.objective import Weights
 from planner.search.packing.bounds import (
     CostLimit,
@@ -116,6 +117,7 @@ class DomainPacking(DomainOptions):
         self._limits: dict[tuple[object, ...], CostLimit] = {}
         self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
         self._floors: dict[tuple[int, PodCount], int] = {}
+        self._least_costs: dict[int, int] = {}
         # The limit within which the lowest cost was found, and the sums of the last such search: `place`
         # reads the placement from them.
         self._within: dict[tuple[int, PodCount], CostLimit] = {}
@@ -148,14 +150,12 @@ class DomainPacking(DomainOptions):
     def least_cost(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         """Returns, by a cheap computation, a lower bound of the cost of the whole gang in the domain."""
         class_id = self.classes.of(capacity, match)
-        domain_class, need = self.classes.domain_classes[class_id], self._need
-        if domain_class is None:
+        if self.classes.domain_classes[class_id] is None:
             return 0
-        prices = self.weights.domains[domain_class.level + 1 :]
-        peaks = self._peaks_inside(class_id, need)
-        return domain_class.own_cost + sum(
-            price * fewest(need, level_peaks) for price, level_peaks in zip(prices, peaks, strict=True)
-        )
+        if class_id not in self._least_costs:
+            peaks = self._peaks_inside(class_id, self._need)
+            self._least_costs[class_id] = least_cost(self.classes, class_id, self._need, self.weights, peaks)
+        return self._least_costs[class_id]
 
     def cost(self, capacity: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
         """Returns the lowest cost of the whole gang inside the domain; None if the gang does not fit.
@@ -165,6 +165,8 @@ class DomainPacking(DomainOptions):
         class_id = self.classes.of(capacity, match)
         if self._work.own_budgets:
             ceiling = None
+        elif ceiling is not None and self.least_cost(capacity, match) > ceiling:
+            return None
         return self._cost_of(class_id, self.counts.full, ceiling)
 
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
@@ -285,8 +287,7 @@ class DomainPacking(DomainOptions):
 
     def _may_do_with_few_domains(self, class_id: int, need: Measure) -> bool:
         """Reports whether, by the peaks, `_FEW_DOMAINS` domains of each level but the hosts may be enough."""
-        peaks = self._peaks_inside(class_id, need, exact=False)
-        return all(fewest(need, level_peaks) <= _FEW_DOMAINS for level_peaks in peaks[:-1])
+        return all(fewest(need, peaks) <= _FEW_DOMAINS for peaks in self._peaks_inside(class_id, need)[:-1])
 
     def _joint_bounds_hold(self, domain_class: CapacityClass) -> bool:
         """Reports whether `joint_bounds` are valid: for a single pod class and at least two levels inside the
@@ -394,7 +395,6 @@ class DomainPacking(DomainOptions):
         """Returns the sums over these children of a domain, in this order, within the target's cost."""
         if domain_class.ordered and (class_id, target) in self._frontiers:
             return self._frontiers[class_id, target]
-        limit = self._within.get((class_id, target))
-        if limit is None:
-            limit = self._limit(class_id, target, None if self._beam else cost)
-        return self._stages_to_goal(children, limit, domain_class.level + 1, None if self._beam else cost)
+        ceiling = None if self._beam else cost
+        limit = self._within.get((class_id, target)) or self._limit(class_id, target, ceiling)
+        return self._stages_to_goal(children, limit, domain_class.level + 1, ceiling)
