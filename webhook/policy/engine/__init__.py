@@ -9,8 +9,7 @@
 - `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read
 - `mutation`: the mutating policies, and how a mutation is applied
-- `defaults`: the API server's defaults, set before policies see an object; `changes`: transfers a policy's
-  changes to the object without defaults
+- `defaults`: the API server's defaults, set before policies see an object
 - `validate`: the validating policies
 - `device_selectors`: the CEL expressions that select devices in claims, for the planner
 

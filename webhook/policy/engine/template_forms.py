@@ -162,6 +162,11 @@ def _stand_ins(value: Any, place: Path) -> Iterator[tuple[Path, StandIn]]:
             yield from _stand_ins(item, (*place, step))
 
 
+def has_stand_in(value: Any) -> bool:
+    """Returns whether a value is a stand-in or contains one."""
+    return any(True for _ in _stand_ins(value, ()))
+
+
 def pull_policies(pod: Any) -> list[Any]:
     """Returns the pull policy of each container's image: the one default that depends on a replaced value.
     [] for a value that is no pod.

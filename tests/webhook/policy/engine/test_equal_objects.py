@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FunctionType, ModuleType
@@ -145,6 +146,39 @@ def test_a_mutation_that_reads_the_name_is_evaluated_for_each_pod(expression: st
         assert (
             mutated(policies, named_pod(name), own).object == mutated(policies, named_pod(name), alone).object
         )
+
+
+TWO = [{"name": "main", "image": "a:1", "args": ["--a"]}, {"name": "side", "image": "b:1", "env": []}]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        '[JSONPatch{op: "replace", path: "/spec/containers/0/name", value: "trainer"}]',
+        '[JSONPatch{op: "remove", path: "/spec/containers/0/name"}]',
+        """[JSONPatch{op: "replace", path: "/spec/containers/0/name", value: "side"},
+            JSONPatch{op: "replace", path: "/spec/containers/1/name", value: "main"}]""",
+        """[JSONPatch{op: "replace", path: "/spec/containers/0/name", value: "side"},
+            JSONPatch{op: "remove", path: "/spec/containers/1"}]""",
+        """[JSONPatch{op: "move", from: "/spec/containers", path: "/spec/initContainers"},
+            JSONPatch{op: "copy", from: "/spec/initContainers", path: "/spec/containers"}]""",
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_container_that_a_policy_renames_keeps_what_it_runs(
+    expression: str, count: int, inputs: Inputs
+) -> None:
+    """It is written as a new one, with the values of the pod at hand."""
+    policies = loaded(
+        mutating(patch(expression), api=OURS, failurePolicy="Ignore"), mutating(KAI, api=OURS, name="next")
+    )
+    alone = replace(inputs, equal_objects=None)
+    for name in ("a", "b"):
+        obj = named_pod(name)
+        obj["spec"] = {"containers": [{**container, "command": [name]} for container in TWO[:count]]}
+        shared = mutated(policies, obj, inputs)
+        assert shared == mutated(policies, obj, alone)
+        assert json.dumps(shared.object)
 
 
 def test_a_policy_is_run_from_the_beginning_if_its_next_mutation_reads_the_name(inputs: Inputs) -> None:

@@ -152,6 +152,9 @@ def test_a_validation_that_looks_at_no_image_is_asked_once(evaluated: list[str])
         '[JSONPatch{op: "add", path: "/spec/containers/0", value: {"name": "first", "image": "x:1"}}]',
         '[JSONPatch{op: "copy", from: "/spec/containers/0", path: "/spec/initContainers"}]',
         '[JSONPatch{op: "replace", path: "/spec/containers", value: object.spec.containers}]',
+        # One with another name, and one without.
+        '[JSONPatch{op: "replace", path: "/spec/containers/0/name", value: "trainer"}]',
+        '[JSONPatch{op: "remove", path: "/spec/containers/0/name"}]',
         # The default that depends on the image.
         '[JSONPatch{op: "remove", path: "/spec/containers/0/imagePullPolicy"}]',
         '[JSONPatch{op: "replace", path: "/spec/containers/0/image", value: "x:latest"}]',

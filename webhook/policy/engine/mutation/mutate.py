@@ -12,14 +12,14 @@ from webhook.cel.values.stand_in import StandInRead
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.changes import Changes, carry, changes_between
 from webhook.policy.engine.equal_objects import SharedForm
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.apply_mutation import mutated_or_failure
+from webhook.policy.engine.mutation.changes import Changes, carry, changes_between, new_values
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun
 from webhook.policy.engine.targets import Target
-from webhook.policy.engine.template_forms import Form, with_pod_set_hidden
+from webhook.policy.engine.template_forms import Form, has_stand_in, with_pod_set_hidden
 from webhook.policy.model.policy import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.wire.request import AdmissionRequest
 
@@ -274,10 +274,7 @@ class MutatingPass:
         ) -> tuple[Changes, ...] | None:
             mutated = mutated_or_failure(run, activation, mutation, form.shown)
             poll_policies()  # comparing a hundred containers takes long, as merging them does
-            if isinstance(mutated, Failure) or not form.still_common_to(mutated):
-                return None
-            changes = changes_between(form.shown, mutated)
-            return () if changes is None else (changes,)
+            return None if isinstance(mutated, Failure) else _common_changes(form, mutated)
 
         outcome_of = self.policy_pass.outcome_on_equal_objects
         whole = before if target.path else obj
@@ -321,10 +318,10 @@ class MutatingPass:
             for mutation in policy.mutations:
                 activation = self.policy_pass.activation(run, seen, before, form.shown)
                 mutated = mutated_or_failure(run, activation, mutation, form.shown)
-                if isinstance(mutated, Failure) or not form.still_common_to(mutated):
+                common = None if isinstance(mutated, Failure) else _common_changes(form, mutated)
+                if common is None:
                     return None
-                changes = changes_between(form.shown, mutated)
-                if changes is not None:
+                for changes in common:
                     steps.append(changes)
                     # The next mutation sees the form of the changed template.
                     target = target.as_in(target.write_back(self.obj, changes.applied_to(target.obj or {})))
@@ -376,6 +373,20 @@ class MutatingPass:
                 if target.raw is None:  # this mutation has removed the pod
                     return
                 shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
+
+
+def _common_changes(form: Form, mutated: Mapping[str, Any]) -> tuple[Changes, ...] | None:
+    """Returns the changes from a form to its content after a mutation, none or one; None if they are not the
+    same for all targets of the form.
+
+    A container that got another name is written as a new one, which would have the stand-ins of the form.
+    """
+    if not form.still_common_to(mutated):
+        return None
+    changes = changes_between(form.shown, mutated)
+    if changes is None:
+        return ()
+    return None if any(map(has_stand_in, new_values(changes))) else (changes,)
 
 
 def skipped_notice(policies: Sequence[Policy], skipped: Sequence[Skipped]) -> str:

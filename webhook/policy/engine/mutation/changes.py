@@ -8,7 +8,7 @@ not written. The changes are computed once and transferred to each of an object'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,6 +47,23 @@ def carry(raw: Any, before: Any, after: Any) -> Any:
     """
     changes = changes_between(before, after)
     return raw if changes is None else changes.applied_to(raw)
+
+
+def new_values(changes: Changes) -> Iterator[Any]:
+    """Yields the values that the changes write as they are, whatever the object has: new fields, fields that
+    got another value, and elements of lists without a counterpart.
+    """
+    if isinstance(changes, _NewValue):
+        yield changes.value
+    elif isinstance(changes, _MapChanges):
+        for _, inner in changes.changed:
+            yield from new_values(inner)
+    elif isinstance(changes, _ListChanges):
+        for item, (index, element) in zip(changes.after, changes.elements, strict=True):
+            if index is None:
+                yield item
+            elif element is not None:
+                yield from new_values(element)
 
 
 @dataclass(frozen=True, slots=True)
