@@ -184,8 +184,8 @@ def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> I
         return
     suffix = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
     finest = required if _inside_host(asked, culprits) else required - 1
-    if not culprits:
-        finest = _level_of(outcome, topology)
+    if not culprits and (level_of_outcome := _level_of(outcome, topology)) is not None:
+        finest = level_of_outcome
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
         # `outcome` itself is in one domain of the level `finest`. It proves that this level works, unless
@@ -203,11 +203,16 @@ def _in_tree(outcome: Outcome, shortfall: Shortfall) -> bool:
     return outcome.best is not None and outcome.best.tree is shortfall.tried.tree
 
 
-def _level_of(outcome: Outcome, topology: Topology) -> int:
-    """Returns the index, in `topology`, of the finest level at which one domain contains the placement."""
+def _level_of(outcome: Outcome, topology: Topology) -> int | None:
+    """Returns the index, in `topology`, of the finest level at which one domain contains the placement; None
+    if the placement is in another topology, and its level is none of this one.
+    """
     assert outcome.best is not None, "only a placement is in a domain"
     domain = domain_of(outcome.best)
-    return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
+    if not domain:
+        return ROOT
+    level = outcome.best.tree.topology.levels[len(domain) - 1]
+    return topology.index(level) if level in topology.levels else None
 
 
 def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:

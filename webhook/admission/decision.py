@@ -226,7 +226,8 @@ def _apply_plan(
 ) -> tuple[Json, tuple[Effect, ...]]:
     """Returns the object with its plan written onto it, and all effects, that of the plan last."""
     obj, plan, changeable = mutated.object, evaluation.plan, evaluation.changeable
-    workload = replace(evaluation.workload(obj), templates=(*changeable.templates, *changeable.noted))
+    workload = evaluation.workload(obj)
+    workload = replace(workload, templates=changeable.among(workload))
     if plan is not None:
         changed_by = (effect.policy for effect in mutated.effects)
         note = policies_note(obj, changed_by, context.policies.revision)

@@ -13,7 +13,7 @@ from planner.model.topology import HOSTNAME, Link, Topology
 from planner.planning.details import details
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from tests.builders import cluster, gang, pod_set, racks, shape
+from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
 
 FABRIC = Topology("fabric", ("block", "rack", HOSTNAME))
 PACK = LevelPolicy("pack-rack", 10.0, "rack", "pack")
@@ -163,3 +163,13 @@ def test_whatever_is_named_is_admitted(moment, group):
         assert plan(now, way.group).decision == "admitted", way.words
     for way in account.ways_ever:
         assert plan(empty(moment), way.group).decision == "admitted", way.words
+
+
+def test_a_level_that_only_one_of_two_topologies_has_is_no_error():
+    """The place without it is in the other topology, whose levels say nothing of those of the first."""
+    labels = ({"zone": "z1", "ups": "u1"}, {"zone": "z2", "ups": "u1"}, {"zone": "z3", "ups": "u2"})
+    nodes = [node(f"n{place}", labels=values, gpu=1) for place, values in enumerate(labels)]
+    moment = snapshot(nodes, [topology("zone", name="t"), topology("ups", name="u")])
+    answer = plan(moment, gang(2, gpu=1, required="zone", reserve="nodes"))
+    assert answer.decision == "rejected"
+    assert "no required level" in answer.message

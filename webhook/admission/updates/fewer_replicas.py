@@ -17,8 +17,8 @@ from planner.model.pod import PodShape
 from planner.model.quantity import show
 from planner.model.resources import Resources
 from planner.node.node_groups import NodeGroup
+from webhook.jsontools.path import find
 from webhook.workloads import Workload
-from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
 
@@ -34,7 +34,7 @@ def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequenc
     `before`, `after`: the object before and after the policies. `kinds`: the cluster's nodes, grouped."""
     sentences: list[str] = []
     for template in workload.templates:
-        written, changed = value_at(before, template.spec_path), value_at(after, template.spec_path)
+        written, changed = find(before, template.spec_path), find(after, template.spec_path)
         if isinstance(written, Mapping) and isinstance(changed, Mapping) and written is not changed:
             sentences += _warnings_of(written, changed, kinds, template.pod_set)
     return sentences

@@ -45,20 +45,35 @@ class Changeable:
     changed: bool = False
     noted: tuple[Template, ...] = ()
 
+    def among(self, workload: Workload) -> tuple[Template, ...]:
+        """Returns the templates of the object after the policies that the plan may change: those that may
+        change and that policies have left, and those that policies have added where nothing is kept.
+        """
+        places = {template.path for template in (*self.templates, *self.noted)}
+        return tuple(
+            [template for template in workload.templates if not self.kept or template.path in places]
+        )
+
     def restored(self, before: Json, mutated: Mutated) -> Mutated:
         """Returns the result of the policies with the `kept` fields as they are in `before`."""
-        after = mutated.object
+        after, kept = mutated.object, list(self.kept)
         for path in self.kept:
             value = find(before, path)
             if value is not None and not equal(value, find(after, path)):
-                after = replaced(after, path, value)
+                while not _has_place(
+                    find(after, path[:-1]), path[-1]
+                ):  # a policy has removed what is around it
+                    path = path[:-1]
+                kept.append(path)
+                after = _with_value(after, path, find(before, path))
         if after is mutated.object:
             return mutated
-        return replace(mutated, object=after, effects=tuple(self._without_kept(mutated.effects)))
+        return replace(mutated, object=after, effects=tuple(self._without(kept, mutated.effects)))
 
-    def _without_kept(self, effects: Iterable[Effect]) -> Iterator[Effect]:
-        """Yields the effects without the operations on `kept` fields."""
-        pointers = [_pointer(path) for path in self.kept]
+    @staticmethod
+    def _without(kept: Iterable[Path], effects: Iterable[Effect]) -> Iterator[Effect]:
+        """Yields the effects without the operations on these fields."""
+        pointers = [_pointer(path) for path in kept]
         for effect in effects:
             patch = tuple(
                 operation
@@ -197,6 +212,22 @@ def _around(template: Template, changed: tuple[Template, ...]) -> Path:
     """
     field = template.path[:_FIELD]
     return template.path if any(other.path[:_FIELD] == field for other in changed) else field
+
+
+def _has_place(holder: Any, step: str | int) -> bool:
+    """Returns whether a value can be written at this step of a path."""
+    if isinstance(step, int):
+        return isinstance(holder, list) and step < len(holder)
+    return isinstance(holder, Mapping)
+
+
+def _with_value(obj: Json, path: Path, value: Any) -> Json:
+    """Returns the object with the value at the path, whose last key a policy may have removed."""
+    holder = find(obj, path[:-1])
+    if isinstance(holder, Mapping):
+        path, value = path[:-1], {**holder, path[-1]: value}
+    written: Json = replaced(obj, path, value)
+    return written
 
 
 def _pointer(path: Path) -> str:

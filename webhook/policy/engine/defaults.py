@@ -1,7 +1,7 @@
 """The API server's defaults, set before policies see an object (k8s.io/kubernetes pkg/apis/*/v1/defaults.go).
 
-`defaulted` returns a copy with defaults; `webhook.policy.engine.mutation.changes` transfers the changes of a policy
-from such a copy back to the object without defaults. So an object from a file and the same object in a
+`defaulted` returns a copy with defaults; `webhook.policy.engine.mutation.changes` transfers the changes of a
+policy from such a copy back to the object without defaults. So an object from a file and the same object in a
 cluster are judged alike, and no manifest gets fields that no policy set. Additions of admission plug-ins
 (serviceAccountName, tolerations for node conditions, priority) are not defaults. A value of the wrong type is
 unchanged.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.webhook.policy.helpers import deployment, pod
 from webhook.jsontools.diff import equal
-from webhook.policy.engine.mutation.changes import carry
 from webhook.policy.engine.defaults import defaulted
+from webhook.policy.engine.mutation.changes import carry
 
 
 def value_at(obj: Any, path: str) -> Any:

@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 
 
 MOST_TOLD = 4
-"""Maximum number of changed fields that a message about an exempt policy names."""
+"""Maximum number of names in a message: of fields that a policy would have changed, of policies."""
 
 
 @dataclass(frozen=True, slots=True)
