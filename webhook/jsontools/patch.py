@@ -71,6 +71,8 @@ def _apply_one(draft: _PatchedObject, operation: Mapping[str, Any]) -> None:
         if op == "move" and path.startswith(source + "/"):
             raise PatchError(f"cannot move {source} into itself")
         value = _take(draft, source) if op == "move" else _read(draft, source)
+        if op == "copy":
+            draft.own.clear()  # two places have the value now: what changes at one of them is copied before
         _put(draft, path, value, insert=True)
     else:
         raise PatchError(f"unknown operation {str(op)[:20]!r}; known: {', '.join(OPERATIONS)}")

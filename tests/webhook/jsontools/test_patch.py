@@ -42,6 +42,19 @@ def test_each_operation(operation: dict[str, Any], path: str, expected: Any) -> 
     assert before == DOCUMENT
 
 
+def test_a_copy_is_a_value_of_its_own() -> None:
+    """Later operations change one of the two, and a value may be copied into itself."""
+    begin = {"op": "add", "path": "/map/new", "value": {}}
+    copied = {"op": "copy", "from": "/map", "path": "/other"}
+    for end, changed in (("/map/new/x", "map"), ("/other/new/x", "other")):
+        patched = apply(DOCUMENT, [begin, copied, {"op": "add", "path": end, "value": 1}])
+        assert [patched[name]["new"] for name in ("map", "other")] == [
+            {"x": 1} if name == changed else {} for name in ("map", "other")
+        ]
+    inside = apply(DOCUMENT, [begin, {"op": "copy", "from": "/map", "path": "/map/new/map"}])
+    assert inside["map"] == {**DOCUMENT["map"], "new": {"map": {**DOCUMENT["map"], "new": {}}}}
+
+
 @pytest.mark.parametrize(
     ("operation", "message"),
     [

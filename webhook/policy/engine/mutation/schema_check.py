@@ -58,6 +58,8 @@ def check_shape(before: Mapping[str, Any], after: Any) -> None:
     for field in ("apiVersion", "kind"):
         if after.get(field) != before.get(field):
             raise ShapeError(f"{field} may not change")
+    if not isinstance(after.get("metadata") or {}, Mapping):  # of every kind, also of those without a schema
+        raise ShapeError("metadata must be an object")
     schema = schemas.lookup(str(before.get("apiVersion", "")), str(before.get("kind", "")))
     for problem in _misfits(schema, before, after, ()):
         raise ShapeError(problem)

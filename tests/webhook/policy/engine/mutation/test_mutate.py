@@ -99,6 +99,14 @@ def test_a_field_that_came_with_the_object_is_not_held_against_the_policy() -> N
     assert mutated.errors == ()
 
 
+def test_a_policy_may_not_write_metadata_that_is_no_object() -> None:
+    """Also of a kind without a schema: all that follows reads it."""
+    turn = patch('[JSONPatch{op: "replace", path: "/metadata", value: [1]}]')
+    some = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "a"}, "spec": {}}
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+    assert mutate([mutating(turn, rule=rule)], some).errors[0].message == "metadata must be an object"
+
+
 def test_a_policy_may_not_turn_an_object_into_another_kind() -> None:
     """The kind decides what comes after."""
     turn = patch('[JSONPatch{op: "replace", path: "/kind", value: "Job"}]')
