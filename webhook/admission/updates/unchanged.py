@@ -60,9 +60,8 @@ class Changeable:
         for path in self.kept:
             value = find(before, path)
             if value is not None and not equal(value, find(after, path)):
-                while not _has_place(
-                    find(after, path[:-1]), path[-1]
-                ):  # a policy has removed what is around it
+                # A policy may have removed what is around the field: that is restored then.
+                while not _has_place(find(after, path[:-1]), path[-1]):
                     path = path[:-1]
                 kept.append(path)
                 after = _with_value(after, path, find(before, path))
