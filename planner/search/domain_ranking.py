@@ -152,8 +152,8 @@ class DomainRanking:
 
     def _cannot_hold_all(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> bool:
         """Reports whether no domain of the level in this capacity may hold the gang, by the capacity classes
-        of all its nodes. For one pod class with devices, these are looked at in the domains of the level only:
-        `best` applies the rules of coarser levels to each domain around them.
+        of all its nodes. For one pod class with devices, these are looked at in the domains of the level
+        only: `best` applies the rules of coarser levels to each domain around them.
         """
         if self._pod_worth and capacity.level != level:
             return False
