@@ -48,12 +48,12 @@ def find(value: Any, path: Path) -> Any:
 
 
 def replaced(value: Any, path: Path, new: Any) -> Any:
-    """Returns a copy of `value` with `new` at the path, which must exist. Only the containers on the path are
-    copied.
+    """Returns a copy of `value` with `new` at the path. Only the containers on the path are copied. They must
+    exist; the last step may be a new key of a map, but no new element of a list.
     """
     if not path:
         return new
     # `copy.copy` takes five times as long, and nearly every value is a `dict` or a `list`.
     changed: Any = value.copy() if type(value) is dict or type(value) is list else copy.copy(value)
-    changed[path[0]] = replaced(value[path[0]], path[1:], new)
+    changed[path[0]] = new if len(path) == 1 else replaced(value[path[0]], path[1:], new)
     return changed

@@ -64,7 +64,7 @@ class Changeable:
                 while not _has_place(find(after, path[:-1]), path[-1]):
                     path = path[:-1]
                 kept.append(path)
-                after = _with_value(after, path, find(before, path))
+                after = replaced(after, path, find(before, path))
         if after is mutated.object:
             return mutated
         return replace(mutated, object=after, effects=tuple(self._without(kept, mutated.effects)))
@@ -218,15 +218,6 @@ def _has_place(holder: Any, step: str | int) -> bool:
     if isinstance(step, int):
         return isinstance(holder, list) and step < len(holder)
     return isinstance(holder, Mapping)
-
-
-def _with_value(obj: Json, path: Path, value: Any) -> Json:
-    """Returns the object with the value at the path, whose last key a policy may have removed."""
-    holder = find(obj, path[:-1])
-    if isinstance(holder, Mapping):
-        path, value = path[:-1], {**holder, path[-1]: value}
-    written: Json = replaced(obj, path, value)
-    return written
 
 
 def _pointer(path: Path) -> str:
