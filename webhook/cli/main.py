@@ -51,9 +51,10 @@ modules, so that `bayplan --help` need not import them.
 
 
 YOUNG_OBJECTS = 20_000
-"""The number of new Python objects after which the cycle collector runs. The default of 700 costs an eighth
-of `plan`'s CPU time, most of it while modules are imported, and a sixth of `report`'s. A higher number would
-save little, and delay the release of memory. A decision of `serve` takes the same time with both.
+"""The number of new Python objects after which the cycle collector runs. With it, `plan` on 32 nodes takes
+0.52 s of CPU instead of 0.55 with the default of 700 (median of ten runs), and `report` a sixth less. A
+higher number would save little, and delay the release of memory. A decision of `serve` takes the same time
+with both.
 """
 
 

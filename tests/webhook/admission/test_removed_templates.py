@@ -1,4 +1,4 @@
-"""Policies that remove the pod templates of an object, or a pod's spec: refused in words."""
+"""Policies that remove or add pod templates, or remove a pod's spec: a decision or a refusal in words."""
 
 from __future__ import annotations
 
