@@ -161,10 +161,17 @@ class SingleClassCounts:
             if counts == goal:
                 continue
             reaching = bisect_left(sizes, goal - counts)  # the first that reaches the goal is the cheapest
-            for added, price in options[bisect_left(sizes, min_pods - counts) : reaching]:
-                total, paid = counts + added, cost + price
-                if paid <= allowed[total] and (total not in after or paid < after[total]):
-                    after[total] = paid
+            smallest = bisect_left(sizes, min_pods - counts)
+            # If even the lowest price is more than the largest of these sums may cost, all are too dear: of a
+            # gang that needs two blocks, a second block is allowed only in sums that reach the goal.
+            if (
+                smallest < reaching
+                and cost + options[smallest][1] <= allowed[counts + options[reaching - 1][0]]
+            ):
+                for added, price in options[smallest:reaching]:
+                    total, paid = counts + added, cost + price
+                    if paid <= allowed[total] and (total not in after or paid < after[total]):
+                        after[total] = paid
             if reaching < len(sizes):
                 paid = cost + options[reaching][1]
                 if paid <= allowed[goal] and (goal not in after or paid < after[goal]):
