@@ -33,10 +33,12 @@ def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
     steps: list[tuple[str, object]], seats: int, queues: int, length: int
 ) -> None:
     """Whatever comes, ends and leaves: at most `seats` run, nothing is lost or served twice, no queue is
-    longer than it may be, and of several seats one is kept from the flow that has the others."""
+    longer than it may be, a flow's calls start in the order in which they came, each in a turn of the flow,
+    and of several seats one is kept from the flow that has the others."""
     queue: FairQueue[int] = FairQueue(seats, queues, 2, length)
     waiting: list[Ticket[int]] = []
     running: list[Ticket[int]] = []
+    turns: list[tuple[str, int]] = []
     number = 0
     for step, value in steps:
         if step == "put":
@@ -44,23 +46,32 @@ def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
             ticket = queue.put(str(value), number)
             if ticket is not None:
                 waiting.append(ticket)
+                turns.append((ticket.flow, ticket.queue))
         elif step == "end" and running:
             queue.end(running.pop(0), float(str(value)))
         elif step == "leave" and waiting:
-            assert queue.leave(waiting.pop(int(str(value)) % len(waiting)))
+            ticket = waiting.pop(int(str(value)) % len(waiting))
+            assert queue.leave(ticket)
+            last = max(place for place, turn in enumerate(turns) if turn == (ticket.flow, ticket.queue))
+            del turns[last]
         while (started := queue.take()) is not None:
+            assert started == next(ticket for ticket in waiting if ticket.flow == started.flow)
             waiting.remove(started)
+            first = next(turn for turn in turns if turn[1] == started.queue)
+            assert first[0] == started.flow
+            turns.remove(first)
             assert not queue.leave(started)
             running.append(started)
         assert len(queue) == len(waiting)
         assert len(running) <= seats
         by_flow = Counter(ticket.flow for ticket in running)
         assert all(count <= max(1, seats - 1) for count in by_flow.values())
-        assert all(count <= length for count in Counter(ticket.queue for ticket in waiting).values())
+        assert sorted(turns) == sorted((ticket.flow, ticket.queue) for ticket in waiting)
+        assert all(count <= length for count in Counter(number for _, number in turns).values())
         if len(running) < seats:  # whoever waits has its share of the seats, or stands behind one who has
             full = {flow for flow, count in by_flow.items() if count >= max(1, seats - 1)}
-            heads = {ticket.queue: ticket for ticket in reversed(waiting)}
-            assert all(ticket.flow in full for ticket in heads.values())
+            heads = {number: flow for flow, number in reversed(turns)}
+            assert all(flow in full for flow in heads.values())
 
 
 def test_a_call_is_refused_only_when_its_whole_hand_is_full() -> None:
