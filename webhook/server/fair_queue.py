@@ -114,12 +114,11 @@ class FairQueue(Generic[T]):
         return ticket
 
     def _oldest(self, flow: str, number: int) -> Ticket[T]:
-        """Removes the oldest waiting call of the flow, which takes the flow's turn in queue `number`; the
-        call for which this turn was given gets that of the oldest call."""
+        """Removes the oldest waiting call of the flow, which takes the flow's turn in queue `number`. The
+        call for which this turn was added gets the turn of the oldest call."""
         waiting = self._waiting[flow]
-        given = next(ticket for ticket in waiting if ticket.queue == number)
-        oldest = waiting[0]
-        given.queue, oldest.queue = oldest.queue, number
+        oldest, turn_holder = waiting[0], next(ticket for ticket in waiting if ticket.queue == number)
+        turn_holder.queue, oldest.queue = oldest.queue, number
         self._remove(oldest)
         return oldest
 

@@ -103,8 +103,8 @@ class CountAlgebra(Protocol):
         """Returns the sums `before`, and each of them with one of the options added, capped at the goal and
         within their allowed costs.
 
-        A sum that has reached the goal is not extended. Options are sorted by count; for one pod class their
-        costs ascend. Sums of fewer than `min_pods` pods may be left out, because they cannot reach the goal.
+        A sum that has reached the goal is not extended. Options are sorted by count. For one pod class their
+        costs ascend, and so do the allowed costs with the number of pods. Sums of fewer than `min_pods` pods may be left out, because they cannot reach the goal.
         """
         ...
 

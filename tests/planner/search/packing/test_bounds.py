@@ -1,0 +1,56 @@
+"""Cost limits of real searches: what `SingleClassCounts.sums` relies on."""
+
+from random import Random
+
+import pytest
+
+from planner.model.pod import BoundPod
+from planner.planning.plan import plan
+from planner.search.packing.bounds import CostLimit
+from planner.search.packing.domain_packing import DomainPacking
+from planner.search.packing.joint_bounds import JointCostLimit
+from tests.builders import GPU, cluster, gang
+
+
+def used_cluster(random):
+    """Blocks of unlike numbers of racks, racks of unlike numbers of nodes, some GPUs used on some of them."""
+    racks = [
+        (f"b{block}", f"r{block}-{rack}", random.randint(1, 7))
+        for block in range(random.randint(6, 12))
+        for rack in range(random.randint(1, 6))
+    ]
+    lines = [
+        f"{block}/{rack}: " + " ".join(f"{rack}-n{host}" for host in range(hosts))
+        for block, rack, hosts in racks
+    ]
+    pods = [
+        BoundPod(f"x/on-{rack}-{host}", f"{rack}-n{host}", {GPU: random.randint(1, 8), "pods": 1})
+        for _, rack, hosts in racks
+        for host in range(hosts)
+        if random.random() < 0.4
+    ]
+    return cluster("\n".join(lines), ("block", "rack"), pods=pods)
+
+
+@pytest.mark.parametrize("kind", [CostLimit, JointCostLimit])
+def test_the_more_pods_a_sum_has_the_more_it_may_cost(kind, monkeypatch):
+    """On clusters without two equal racks, for gangs of pods of one to eight GPUs, with the bounds of each
+    level alone and with those of two levels together, wherever these are valid."""
+    limits, limit_of = [], DomainPacking._limit
+
+    def recorded(self, *args, **options):
+        limits.append(limit_of(self, *args, **options))
+        return limits[-1]
+
+    monkeypatch.setattr(DomainPacking, "_limit", recorded)
+    monkeypatch.setattr(DomainPacking, "_may_do_with_few_domains", lambda *_: kind is CostLimit)
+    monkeypatch.setattr(DomainPacking, "_joint_bounds_tell_more", lambda *_: kind is JointCostLimit)
+    for seed in range(30):
+        random = Random(seed)
+        plan(used_cluster(random), gang(random.randint(1, 120), gpu=random.choice([1, 4, 8]), cpu=1))
+    checked = [limit for limit in limits if type(limit) is kind]
+    assert len({(limit.goal, limit.ceiling) for limit in checked}) > 20
+    for limit in checked:
+        for level in range(limit.first, 3):
+            allowed = [limit.allowed(level)[pods] for pods in range(limit.goal + 1)]
+            assert allowed == sorted(allowed)
