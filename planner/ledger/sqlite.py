@@ -161,13 +161,23 @@ class SqliteLedger:
         return reservation is not None
 
     def _give_back(self, connection: sqlite3.Connection, seen: Reservation) -> bool:
-        with self._writing(connection, self._latest):
-            as_seen = sqlite_schema.find(connection, seen.id) == seen
-            return as_seen and sqlite_schema.delete(connection, seen.id)
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            return self._live(connection, seen.id) == seen and sqlite_schema.delete(connection, seen.id)
 
     def _release(self, connection: sqlite3.Connection, reservation_id: str) -> bool:
-        with self._writing(connection, self._latest):
-            return sqlite_schema.delete(connection, reservation_id)
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            live = self._live(connection, reservation_id)
+            return live is not None and sqlite_schema.delete(connection, reservation_id)
+
+    def _live(self, connection: sqlite3.Connection, reservation_id: str) -> Reservation | None:
+        """Returns the reservation with this id, unless it expired before the latest known time.
+
+        Other expired holds stay: the command line reads the machine's clock, which may be ahead of the
+        server's (`Service.clock` never jumps), and whoever releases one reservation must end no other.
+        """
+        reservation = sqlite_schema.find(connection, reservation_id)
+        expires = None if reservation is None else reservation.expires
+        return None if expires is not None and expires <= self._latest else reservation
 
     @contextmanager
     def _writing(self, connection: sqlite3.Connection, now: float) -> Iterator[None]:

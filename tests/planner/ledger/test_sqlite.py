@@ -295,6 +295,18 @@ async def test_releasing_what_expired_says_that_nothing_was_there(ledger):
     assert not await ledger.release(reservation_id("a"))
 
 
+@pytest.mark.parametrize("way", ["release", "give back"])
+async def test_releasing_one_reservation_ends_no_other_by_the_clock_of_the_caller(ledger, tmp_path, way):
+    """The command line's clock is an hour ahead of the server's, for which the other hold goes on."""
+    old = await ledger.reserve(whole("old", "r1", expires=None), 0, 1.0)
+    await ledger.reserve(whole("live", "r2", expires=600.0), 1, 1.0)
+    other = SqliteLedger(tmp_path / "bayplan.db")
+    assert await held(other, 3600.0) == {"old"}
+    assert await (other.release(old.id) if way == "release" else other.give_back(old))
+    await other.close()
+    assert await held(ledger, 2.0) == {"live"}
+
+
 async def test_the_revision_grows_with_every_change_and_only_then(ledger):
     """Reserve, claim, replace, expire and release move the book on; reads and failures do not."""
     seen = [(await ledger.book(1.0)).revision]
