@@ -108,6 +108,36 @@ def test_what_no_manifest_can_hold_is_told_once_and_without_advice_for_programme
     assert line.count(name) == 1
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", "-c", CLUSTER),
+        ("defrag", "-c", CLUSTER),
+        ("nodes", "mig", "-c", CLUSTER),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_malformed_workload_is_told_with_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """Whichever command reads it."""
+    file = tmp_path / "pod.yaml"
+    file.write_text("apiVersion: v1\nkind: Pod\nmetadata: 5\nspec: {containers: []}\n")
+    assert f"bayplan: {file}: metadata: " in error_output((*command, "-f", str(file)), capsys)
+
+
+@pytest.mark.parametrize(
+    "command", [("plan", "-f", str(JOB)), ("top",), ("nodes", "check"), ("generate", "kai")]
+)
+def test_an_empty_cluster_file_is_told_with_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """A file that is still being written holds no object that could tell where it came from."""
+    file = tmp_path / "cluster.yaml"
+    file.touch()
+    assert error_output((*command, "-c", str(file)), capsys).startswith(f"bayplan: {file}: no Node in it")
+
+
 def bayplan(*words: str, stdin: int | None = None, stdout: int | None = None) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "webhook.cli.main", *words]

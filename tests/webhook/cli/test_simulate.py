@@ -85,6 +85,7 @@ def test_nodes_that_fill_no_racks_are_refused(capsys):
         ("--hold-from", "few", "is not a count: use 1, 2, 3 …"),
         ("--seed", "-1", "is not a whole number: use 0, 1, 2 …"),
         ("--plot", "days.png", "is neither a .svg nor a .html file"),
+        ("--plot", "no-such-folder/days.svg", "is in a folder that does not exist"),
     ],
 )
 def test_what_is_no_number_of_its_option_is_refused_at_once(option, text, words, capsys):

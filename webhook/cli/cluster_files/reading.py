@@ -12,6 +12,8 @@ from webhook.admission.environment import Environment
 from webhook.files.reader import Document, documents
 from webhook.policy.engine.device_selectors import read_cluster
 
+NO_NODE = "no Node in it; a cluster has at least one"
+
 
 def read_cluster_files(
     paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS
@@ -22,7 +24,10 @@ def read_cluster_files(
     and for a cluster without nodes: a file that is still being written looks like that, and every workload
     would be rejected.
     """
-    return read_cluster_documents(documents(paths), settings)
+    read_documents = documents(paths)
+    if not read_documents:
+        raise InputError(NO_NODE, Where(", ".join(paths)))
+    return read_cluster_documents(read_documents, settings)
 
 
 def read_cluster_documents(
@@ -32,7 +37,7 @@ def read_cluster_documents(
     snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         files = dict.fromkeys(document.file for document in read_documents)
-        raise InputError("no Node in it; a cluster has at least one", Where(", ".join(files)))
+        raise InputError(NO_NODE, Where(", ".join(files)))
     return snapshot, _environment(read_documents, settings)
 
 

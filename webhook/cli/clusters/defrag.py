@@ -185,7 +185,7 @@ def _gang(args: argparse.Namespace, seen: ClusterObjects) -> PodGroup:
         gangs = [group for obj in seen.objects for group in read(obj).gangs if group.name == args.gang]
         where = Where("--for")
     else:
-        gangs = [group for item in inputs.manifests([args.filename]) for group in read(item.value).gangs]
+        gangs = inputs.gangs([args.filename])
         where = Where(args.filename)
     if len(gangs) != 1:
         asked = (

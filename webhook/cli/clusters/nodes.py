@@ -26,7 +26,6 @@ from webhook.files.reader import objects
 from webhook.kube.cluster_objects import DESCRIBES_NODES, ClusterObjects, cluster_objects
 from webhook.report import terminal
 from webhook.report.documents import as_yaml, document
-from webhook.workloads import read
 
 EPILOG = """examples:
   bayplan nodes check
@@ -92,9 +91,7 @@ def run_mig(args: argparse.Namespace) -> int:
     Returns 1 if some pods get no slices. Raises `InputError` for a cluster or manifest that cannot be read.
     """
     seen = _seen(args)
-    gangs = list(seen.waiting.values())
-    if args.filename:
-        gangs = [group for item in inputs.manifests(args.filename) for group in read(item.value).gangs]
+    gangs = inputs.gangs(args.filename) if args.filename else list(seen.waiting.values())
     plan = plan_mig(seen.snapshot, gangs)
     for words in plan.unplaced:
         inputs.note(words)

@@ -12,6 +12,7 @@ from pathlib import Path
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import CLAIM_KINDS
 from planner.model.errors import InputError, Where
+from planner.model.podgroup import PodGroup
 from planner.model.topology import Topology
 from planner.model.volumes import VOLUME_KINDS
 from planner.model.words import listed
@@ -23,6 +24,7 @@ from webhook.files.reader import Document, objects
 from webhook.policy.engine.device_selectors import read_cluster
 from webhook.policy.loading.files import PolicyStore, load_paths
 from webhook.policy.model.policy import PolicySet
+from webhook.workloads.reader import read
 
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -134,6 +136,13 @@ def manifests(paths: Sequence[str]) -> list[Document]:
     if not documents:
         raise no_object(paths)
     return documents
+
+
+def gangs(paths: Sequence[str]) -> list[PodGroup]:
+    """Returns the gangs of the objects in manifests. Raises `InputError` as `manifests` does, and for a
+    malformed workload.
+    """
+    return [group for item in manifests(paths) for group in read(item.value, where=Where(item.file)).gangs]
 
 
 def no_object(paths: Sequence[str]) -> InputError:

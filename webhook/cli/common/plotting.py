@@ -13,11 +13,13 @@ from webhook.report.figures.plot import PlotScene, plot
 
 
 def plot_file(text: str) -> str:
-    """Returns the file name if it ends in .svg or .html; otherwise raises `ArgumentTypeError`, before any
-    work is done.
+    """Returns the file name if it ends in .svg or .html and its folder exists; otherwise raises
+    `ArgumentTypeError`, before any work is done.
     """
     if not text.endswith((".svg", ".html")):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a .svg nor a .html file")
+    if not Path(text).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is in a folder that does not exist")
     return text
 
 
