@@ -104,7 +104,8 @@ class CountAlgebra(Protocol):
         within their allowed costs.
 
         A sum that has reached the goal is not extended. Options are sorted by count. For one pod class their
-        costs ascend, and so do the allowed costs with the number of pods. Sums of fewer than `min_pods` pods may be left out, because they cannot reach the goal.
+        costs ascend, and so do the allowed costs with the number of pods. Sums of fewer than `min_pods` pods
+        may be left out, because they cannot reach the goal.
         """
         ...
 
