@@ -26,6 +26,7 @@ from tests.policies.helpers import (
 from tests.webhook.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD, annotated, changed
 from webhook.admission.configuration.setting_keys import SETTING_KEYS
 from webhook.admission.decision import decide
+from webhook.cel.libraries.quantity import canonical
 from webhook.cli.decisions.test import run_case
 from webhook.policy.functions.schedulers import PRESENT
 from webhook.policy.testing.runner import Suite
@@ -76,6 +77,11 @@ def test_every_kind_gets_an_answer_in_words_on_every_cluster(obj: Json, where: s
         assert "policy" in first.response.message or "never run" in first.response.message
 
 
+def as_stored(amounts: Json | None) -> Json:
+    """Amounts of resources as the API server stores them; these objects have numbers, as files do."""
+    return {name: canonical(str(amount)) for name, amount in (amounts or {}).items()}
+
+
 @pytest.mark.parametrize("obj", KINDS)
 def test_gpu_pods_of_every_kind_are_guaranteed_and_go_to_the_gpu_scheduler(obj: Json) -> None:
     """Requests equal limits in cpu and memory, CPUs are whole; a Pod's requests default to its limits."""
@@ -85,7 +91,7 @@ def test_gpu_pods_of_every_kind_are_guaranteed_and_go_to_the_gpu_scheduler(obj: 
     ]
     assert gpu_containers
     for container in gpu_containers:
-        limits, requests = container["resources"]["limits"], container["resources"].get("requests", {})
+        limits, requests = (as_stored(container["resources"].get(name)) for name in ("limits", "requests"))
         if obj["kind"] != "Pod":
             assert requests == limits
         assert {**limits, **requests} == limits

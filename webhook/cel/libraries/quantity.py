@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from webhook.cel.compiler.functions import Overload, overload, scanning
@@ -21,6 +23,14 @@ _DECIMAL: Final = {
     **{unit: Fraction(1, 1000 ** (power + 1)) for power, unit in enumerate("mun")},
 }
 _NANO: Final = 10**9
+_DECIMAL_UNITS: Final = ("m", "", *"kMGTPE")
+_EXPONENT_UNITS: Final = ("e-3", "", *(f"e{power}" for power in range(3, 19, 3)))
+_EXPONENTS: Final = {
+    unit: 3 * power for power, unit in zip(range(-3, 7), ("n", "u", "m", "", *"kMGTPE"), strict=True)
+}
+_INT64_DIGITS: Final = 18
+_LONGEST: Final = 160
+"""No quantity is longer: a sign, 64 digits on each side of the point, and a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,45 @@ def parse(text: str) -> Quantity:
         amount *= Fraction(10) ** int(exponent)
     amount = Fraction(math.ceil(amount * _NANO), _NANO)
     return Quantity(-amount if sign == "-" else amount)
+
+
+def canonical(text: str) -> str:
+    """Returns the text that the API server writes for an amount of a resource: `1.5` as `1500m`, `1024Mi` as
+    `1Gi`, `0.1m` as `1m`, for it rounds up to thousandths (apimachinery pkg/api/resource/quantity.go,
+    `SetDefaults_ResourceList`). A malformed quantity is returned unchanged, and so is a text that the API
+    server takes for canonical: `1.125` has a multiple of three decimals.
+    """
+    return _canonical(text) if len(text) <= _LONGEST else text
+
+
+# The same few amounts are in each pod. Anybody may write others: hence the bound, and that of their length.
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        return text
+    _, digits, binary, unit, exponent = match.groups()
+    power = _EXPONENTS[unit] if unit else int(exponent or 0)
+    whole, _, decimals = digits.partition(".")
+    shifted, scale = (whole.lstrip("0") or "0") + decimals, power - len(decimals)
+    plain = not binary and len(shifted) <= _INT64_DIGITS and scale >= -3 and scale % 3 == 0
+    if plain and not shifted.startswith("0") and not shifted.endswith("000"):
+        return text.strip()
+    amount = parse(text.strip()).amount
+    amount = min(amount, Fraction(INT_MAX)) if binary else amount
+    thousandths = math.ceil(abs(amount) * 1000) * (-1 if amount < 0 else 1)
+    if binary and not thousandths % 1000 and abs(thousandths) >= 1024_000:
+        return _in_units(thousandths // 1000, 1024, ("", *_BINARY))
+    return _in_units(thousandths, 1000, _EXPONENT_UNITS if exponent else _DECIMAL_UNITS)
+
+
+def _in_units(count: int, base: int, units: Sequence[str]) -> str:
+    """Returns the count in the largest unit of which it is a multiple; the first unit is that of the count,
+    and each is `base` times the one before."""
+    place = 0
+    while count and not count % base and place < len(units) - 1:
+        count, place = count // base, place + 1
+    return f"{count}{units[place]}" if count else "0"
 
 
 def _is(text: str) -> bool:

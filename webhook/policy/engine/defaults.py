@@ -13,6 +13,8 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from webhook.cel.libraries import quantity
+
 Json = dict[str, Any]
 
 
@@ -125,6 +127,8 @@ def _template_pod(pod: Json) -> None:
 
 def _pod_spec(spec: Any) -> None:
     _fill(spec, POD_SPEC)
+    if isinstance(spec, dict):
+        _canonical_amounts(spec)
     for container in _maps(spec, *CONTAINER_LISTS):
         _container(container)
         if spec.get("hostNetwork") is True:
@@ -137,6 +141,7 @@ def _pod_spec(spec: Any) -> None:
 
 def _container(container: Json) -> None:
     _fill(container, CONTAINER)
+    _canonical_amounts(container)
     image = container.get("image")
     if isinstance(image, str):
         _fill(container, {"imagePullPolicy": _pull_policy(image)})
@@ -151,6 +156,15 @@ def _container(container: Json) -> None:
         _fill(_map(probe, "grpc"), {"service": ""})
     for hook in ("postStart", "preStop"):
         _fill(_map(container, "lifecycle", hook, "httpGet"), {"path": "/", "scheme": "HTTP"})
+
+
+def _canonical_amounts(owner: Json) -> None:
+    """Writes limits and requests as the API server does: `8` as "8", `1.5` as "1500m"."""
+    for name in ("limits", "requests"):
+        amounts = _map(owner, "resources", name) or {}
+        for resource, amount in amounts.items():
+            if type(amount) in (str, int, float):  # not a stand-in, nor a bool
+                amounts[resource] = quantity.canonical(str(amount))
 
 
 def _pull_policy(image: str) -> str:

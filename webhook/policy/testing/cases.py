@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import yaml
 
+from webhook.cel.libraries.quantity import canonical
 from webhook.jsontools.diff import equal
 from webhook.jsontools.path import pointer_steps
 from webhook.policy.loading.document import PolicyDocument
@@ -275,13 +276,28 @@ def _warning_differences(expected: tuple[str, ...] | None, got: tuple[str, ...])
 
 def project(actual: Any, expected: Any) -> Any:
     """Returns the part of `actual` that `expected` mentions: for maps only the keys of `expected`; lists of
-    equal length element by element; any other value as it is.
+    equal length element by element; any other value as it is. An amount of a resource is the expected one if
+    it is equal: 2 and "2", "1.5" and "1500m".
     """
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        return {key: project(actual[key], value) for key, value in expected.items() if key in actual}
+        return {
+            key: (_amounts if key in ("limits", "requests") else project)(actual[key], value)
+            for key, value in expected.items()
+            if key in actual
+        }
     if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
         return [project(item, other) for item, other in zip(actual, expected, strict=True)]
     return actual
+
+
+def _amounts(actual: Any, expected: Any) -> Any:
+    shown = project(actual, expected)
+    if shown is actual or not isinstance(shown, dict):
+        return shown
+    return {
+        name: expected[name] if canonical(str(expected[name])) == canonical(str(amount)) else amount
+        for name, amount in shown.items()
+    }
 
 
 def _diff(title: str, expected: Any, actual: Any) -> list[str]:

@@ -54,6 +54,48 @@ def test_a_pod_has_the_api_servers_defaults(path: str, value: Any) -> None:
     assert value_at(defaulted(obj), path) == value
 
 
+@pytest.mark.parametrize(
+    ("amount", "stored"),
+    [
+        (8, "8"),
+        (1.5, "1500m"),
+        (2.0, "2"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("0.5Ki", "512"),
+        ("8Gi", "8Gi"),
+        ("9331843800Gi", "9223372036854775807"),
+        ("1000m", "1"),
+        ("0.1m", "1m"),
+        ("0.736G", "736M"),
+        ("5.125", "5.125"),
+        ("1.500", "1.500"),
+        ("100000", "100k"),
+        ("12e3", "12e3"),
+        ("1e4", "10e3"),
+        ("0", "0"),
+        ("no amount", "no amount"),
+        (True, True),
+    ],
+)
+def test_amounts_are_seen_as_the_api_server_writes_them(amount: object, stored: object) -> None:
+    """The texts are those of Go's apimachinery 0.37.2 after `RoundUp(-3)`, as the API server calls it."""
+    container = {"name": "main", "image": "busybox:1.36", "resources": {"limits": {"example.com/a": amount}}}
+    limits = value_at(defaulted(pod(containers=[container])), "spec.containers.0.resources.limits")
+    assert limits == {"example.com/a": stored}
+
+
+def test_an_amount_that_no_policy_changes_stays_as_it_was_written() -> None:
+    """The file says 8, and after a policy that sets something else it still does."""
+    container = {"name": "main", "image": "busybox:1.36", "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    obj = pod(containers=[container])
+    shown = defaulted(obj)
+    changed = copy.deepcopy(shown)
+    changed["spec"]["schedulerName"] = "kai-scheduler"
+    result = carry(obj, shown, changed)
+    assert value_at(result, "spec.containers.0.resources.limits") == {"nvidia.com/gpu": 8}
+
+
 def test_a_template_keeps_limits_without_requests() -> None:
     """Only a Pod's requests are taken from its limits."""
     obj = deployment()

@@ -65,6 +65,28 @@ def test_cases_that_hold_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
+    ("amount", "holds"), [(2, True), ("2", True), ("2000m", True), (1, False), ("two", False)]
+)
+def test_an_expected_amount_of_a_resource_is_compared_by_its_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], amount: object, holds: bool
+) -> None:
+    """The policy copies a number of the file, which it sees as the text that the API server writes."""
+    limited = {"name": "a", "image": "x:1", "resources": {"limits": {"example.com/a": 2}}}
+    copied = mutating(
+        patch(
+            '[JSONPatch{op: "add", path: "/spec/containers/0/resources/limits/example.com~1b", '
+            'value: object.spec.containers[0].resources.limits["example.com/a"]}]'
+        ),
+        name="copied",
+    )
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(copied))
+    expected = {"spec": {"containers": [{"resources": {"limits": {"example.com/b": amount}}}]}}
+    cases = [case(obj=pod(containers=[limited]), expect={"object": expected})]
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"cases": cases}))
+    assert main(["test", str(tmp_path)]) == int(not holds), capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("expect", "message"),
     [
         ({"allowed": False}, "expected denied, got allowed"),
