@@ -23,7 +23,7 @@ from planner.devices.device import Device
 from planner.devices.devices_by_node import DevicesByNode, NodeKind, kinds_by_labels, kinds_by_slices
 from planner.devices.node_devices import meets
 from planner.devices.pools import DRIVER, pool_amounts, pool_of
-from planner.devices.selectors import meets_selector
+from planner.devices.selectors import meets_selector, selector_error
 from planner.devices.slices import CHANNEL_DRIVER
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of
 from planner.model.labels import NODE_NAME_FIELD, Requirement
@@ -195,6 +195,24 @@ class Devices:
             for text in device_request.expressions
             if any(meets_selector(engine, text, device) is None for device in candidates)
         ]
+
+    def failing(self, device_request: DeviceRequest) -> dict[str, tuple[str, str]]:
+        """Returns the request's expressions that end in an error for a device, each with the name of a node
+        that has such a device, and the error.
+
+        As in the scheduler, an expression is evaluated only for devices that meet the expressions before it.
+        """
+        failed: dict[str, tuple[str, str]] = {}
+        if (engine := self.claims.engine) is None:
+            return failed
+        for node_kind in self.node_kinds:
+            for device in node_kind.devices:
+                for text in device_request.expressions:
+                    if meets_selector(engine, text, device) is False:
+                        if error := selector_error(engine, text, device):
+                            failed.setdefault(text, (min(node_kind.names, key=natural), error))
+                        break
+        return failed
 
     def requirement_for(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
         """Returns a node requirement for the `chosen` kinds of nodes, or None if it is not needed.

@@ -29,8 +29,20 @@ class SelectorEngine(Protocol):
         """Returns the compiled selector. Never raises: the selector of an invalid expression returns None."""
         ...
 
+    def error(self, expression: str, device: Device) -> str:
+        """Returns the error in which the evaluation for the device ends; "" if it has a result."""
+        ...
+
 
 @lru_cache(maxsize=65_536)  # an entry for each expression and distinct device; equal devices share one
 def meets_selector(engine: SelectorEngine | None, expression: str, device: Device) -> bool | None:
     """Reports whether the device meets the expression; None if that is unknown."""
     return None if engine is None else engine.compile(expression)(device)
+
+
+@lru_cache(maxsize=65_536)
+def selector_error(engine: SelectorEngine, expression: str, device: Device) -> str:
+    """Returns the error in which the expression ends for the device; "" if there is none. Kubernetes'
+    scheduler then allocates nothing to the pod, if it comes to the device before it has found enough others
+    (k8s.io/dynamic-resource-allocation, structured allocator, `selectorsMatch`)."""
+    return engine.error(expression, device)

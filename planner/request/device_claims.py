@@ -19,7 +19,7 @@ from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
 from planner.devices.device import Device
 from planner.devices.devices_by_node import NodeKind
 from planner.devices.pools import is_claimed, pool_amounts, pool_of
-from planner.model.claim_spec import UNKNOWN, ClaimSpec, claim_spec_of, is_claim_spec
+from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of, is_claim_spec
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
@@ -182,10 +182,21 @@ class _ClaimReader:
         if max_count < max(1, request.count):
             raise self._count_refusal(request, source, max_count)
         meant = {device for _, counts in kinds for device in counts}
-        for text in self._devices.not_understood(want, meant):
-            self.note(self._assumed_true(text, source))
+        self._note_selectors(want, meant, source)
         if any(device.shareable for device in meant):
             self.note(f"devices that several claims may share ({source}) are planned as if never used up")
+
+    def _note_selectors(self, want: DeviceRequest, meant: Iterable[Device], source: str) -> None:
+        """Adds warnings for selectors that cannot be evaluated for the devices that are meant, or that end in
+        an error for some device.
+        """
+        for text in self._devices.not_understood(want, meant):
+            self.note(self._assumed_true(text, source))
+        for text, (node, error) in self._devices.failing(want).items():
+            self.note(
+                f"the selector {_cut(text)} ({source}) ends in an error on a device of node {node}, {error}: "
+                "if the scheduler comes to that device, the pod gets none; test with has() what it reads"
+            )
 
     def _assumed_true(self, text: str, source: str) -> str:
         """Returns the warning that a selector cannot be evaluated and counts as true."""
@@ -249,8 +260,7 @@ class _ClaimReader:
         if not kinds:
             raise self._count_refusal(request, source, 0)
         meant = {device for _, counts in kinds for device in counts}
-        for text in self._devices.not_understood(want, meant):
-            self.note(self._assumed_true(text, source))
+        self._note_selectors(want, meant, source)
         pools = {pool_of(device) for device in meant}
         if CLAIMED_GPU in pools and len(pools) > 1:
             self.note(f"both whole GPUs and MIG devices match {source}: its devices are not planned")

@@ -4,8 +4,8 @@ scheduler.
 The variable `device` has `driver`, `attributes` and `capacity` by domain and name, and
 `allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. A domain that the
 device does not have is an empty map, an attribute that it does not have is an error. If an expression ends in
-an error, the device does not match here; the scheduler instead ends the allocation for the whole pod if it
-comes to such a device.
+an error, the device does not match here, and the plan warns; the scheduler ends the allocation for the whole
+pod if it comes to such a device.
 
 The planner may not know whether a device has an attribute: it knows all attributes only if `Device.complete`
 is set, except for those in `SINGLE` (such as a serial number), which it never knows. If the expression's
@@ -15,8 +15,9 @@ value depends on an attribute that is not known, the result is None.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from planner.cluster.snapshot import Snapshot
@@ -60,6 +61,13 @@ class CelSelectors:
         """
         return _compiled(expression)
 
+    def error(self, expression: str, device: Device) -> str:
+        """Returns the error in which the evaluation for the device ends; "" if it has a result, or if that
+        depends on a value that is not known.
+        """
+        selector = _compiled(expression)
+        return selector.error(device) if isinstance(selector, _Selector) else ""
+
 
 DEVICE_SELECTORS: Final = CelSelectors()
 """The one engine of this process: the planner caches results by engine."""
@@ -81,23 +89,46 @@ def _compiled(expression: str) -> Selector:
         program = compile(expression, _DECLARED)
     except CelError:
         return _unknown
-    return partial(_evaluate, program) if program.result_type in ("bool", "dyn") else _unknown
+    return _Selector(program) if program.result_type in ("bool", "dyn") else _unknown
 
 
 def _unknown(_: Device) -> None:
     return None
 
 
-def _evaluate(program: Program, device: Device) -> bool | None:
-    """Returns whether the device matches; None if this depends on a value that is not known, or if the
-    evaluation exceeds the cost limit.
-    """
-    lookups = _Lookups(device)
-    try:
-        value = program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
-    except CelError as error:
-        return None if lookups.unknown or error.kind == "budget" else False
-    return value if isinstance(value, bool) else False
+@dataclass(frozen=True, slots=True)
+class _Selector:
+    """A compiled selector."""
+
+    program: Program
+
+    def __call__(self, device: Device) -> bool | None:
+        """Returns whether the device matches; None if this depends on a value that is not known, or if the
+        evaluation exceeds the cost limit.
+        """
+        try:
+            value = self._value(device)
+        except CelError as error:
+            return None if error.kind == "budget" else False
+        return value if isinstance(value, bool) or value is None else False
+
+    def error(self, device: Device) -> str:
+        """See `CelSelectors.error`."""
+        try:
+            self._value(device)
+        except CelError as error:
+            return error.message
+        return ""
+
+    def _value(self, device: Device) -> object:
+        """Returns the value for the device; None if it depends on a value that is not known."""
+        lookups = _Lookups(device)
+        try:
+            return self.program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
+        except CelError:
+            if lookups.unknown:
+                return None
+            raise
 
 
 class _Lookups:

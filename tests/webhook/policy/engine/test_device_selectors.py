@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -117,34 +118,70 @@ def test_an_expression_that_costs_too_much_cannot_be_told() -> None:
     assert meets_selector(DEVICE_SELECTORS, nested, GPU) is None
 
 
-def test_without_an_engine_every_selector_is_taken_to_hold_and_the_plan_says_so() -> None:
-    """The planner has no CEL of its own, and guesses at none."""
+TRAIN = PodGroup(
+    "team/Job/train", (PodSet("main", 1, PodShape({}, claims=(ClaimUse("slice", True),))),), reserve="nodes"
+)
+"""A pod with a claim from the template."""
+
+
+def node_with(devices: Sequence[Json], *selectors: str) -> list[tuple[str, object]]:
+    """A node a with devices of these attributes, and a template of a claim with these selectors."""
     node = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": "a", "labels": {"kubernetes.io/hostname": "a"}},
         "status": {"allocatable": {"cpu": "64"}},
     }
-    device = {"name": "gpu-0", "attributes": {"type": {"string": "gpu"}}}
-    pool = {"name": "a"}
+    offered = [
+        {"name": f"gpu-{number}", "attributes": {name: {"string": value} for name, value in device.items()}}
+        for number, device in enumerate(devices)
+    ]
     offer = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
         "metadata": {"name": "a"},
-        "spec": {"driver": "gpu.nvidia.com", "nodeName": "a", "pool": pool, "devices": [device]},
+        "spec": {"driver": "gpu.nvidia.com", "nodeName": "a", "pool": {"name": "a"}, "devices": offered},
     }
-    selector = {"cel": {"expression": f"{OWN}.type == 'mig'"}}
-    request: Json = {"deviceClassName": "gpu.nvidia.com", "selectors": [selector]}
+    request: Json = {
+        "deviceClassName": "gpu.nvidia.com",
+        "selectors": [{"cel": {"expression": text}} for text in selectors],
+    }
     template = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
         "metadata": {"name": "slice", "namespace": "team"},
         "spec": {"spec": {"devices": {"requests": [{"name": "slice", "exactly": request}]}}},
     }
-    shape = PodShape({}, claims=(ClaimUse("slice", True),))
-    gang = PodGroup("team/Job/train", (PodSet("main", 1, shape),), reserve="nodes")
-    documents: list[tuple[str, object]] = [("cluster", [node, offer, template])]
-    assert plan(read_cluster(documents), gang).reason == "NoSuchDevice"
-    answer = plan(read(documents), gang)
+    return [("cluster", [node, offer, template])]
+
+
+def test_without_an_engine_every_selector_is_taken_to_hold_and_the_plan_says_so() -> None:
+    """The planner has no CEL of its own, and guesses at none."""
+    documents = node_with([{"type": "gpu"}], f"{OWN}.type == 'mig'")
+    assert plan(read_cluster(documents), TRAIN).reason == "NoSuchDevice"
+    answer = plan(read(documents), TRAIN)
     assert answer.decision == "admitted"
     assert any("no CEL engine reads the selector" in text for text in answer.warnings)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "warns"),
+    [
+        ([f"{OWN}.productName == 'H100'"], True),
+        ([f"has({OWN}.productName) && {OWN}.productName == 'H100'"], False),
+        ([f"has({OWN}.productName)", f"{OWN}.productName == 'H100'"], False),
+        ([f"{OWN}.productName == 'H100'", f"has({OWN}.productName)"], True),
+        ([f"{OWN}.?productName.orValue('') == 'H100'"], False),
+    ],
+)
+def test_a_plan_warns_of_a_selector_that_ends_the_allocation_of_the_scheduler(
+    selectors: list[str], warns: bool
+) -> None:
+    """gpu-0 lacks the attribute. The scheduler comes to it first, and gives nothing; gpu-1 would match."""
+    documents = node_with([{"type": "gpu"}, {"type": "gpu", "productName": "H100"}], *selectors)
+    answer = plan(read_cluster(documents), TRAIN)
+    assert answer.decision == "admitted"
+    error_warnings = [
+        text for text in answer.warnings if "ends in an error on a device of node a, no such key" in text
+    ]
+    assert len(error_warnings) == int(warns), answer.warnings
