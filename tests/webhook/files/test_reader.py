@@ -30,3 +30,25 @@ def test_the_limit_of_a_file_holds_for_standard_input_too(
     assert values(2**20) == [{"kind": "Pod"}]
     with pytest.raises(InputError, match="larger than 1 MiB"):
         values(2**20 + 1)
+
+
+@pytest.mark.parametrize("name", ["pod.yaml", "pod.json"])
+@pytest.mark.parametrize(
+    ("text", "repeated"),
+    [
+        ('{"kind": "Pod", "kind": "Job"}', "kind"),
+        ('{"kind": "Pod", "spec": [{"a": {"b": 1, "c": 2, "b": 1}}]}', "b"),
+        ('{"kind": "Pod", "spec": [{"a": 1}, {"a": 1}, {"b": {"a": 1}}]}', None),
+    ],
+)
+def test_a_key_that_occurs_twice_in_an_object_is_an_error(
+    tmp_path: Path, name: str, text: str, repeated: str | None
+) -> None:
+    """It would be unknown which value counts. Other objects may have the same key."""
+    file = tmp_path / name
+    file.write_text(text)
+    if repeated is None:
+        assert len(reader.documents([str(file)])) == 1
+    else:
+        with pytest.raises(InputError, match=f"key '{repeated}' occurs twice"):
+            reader.documents([str(file)])
