@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from planner.model.pod import NAMESPACE_NAME_LABEL
 from webhook.policy.model.selectors import EVERYTHING, LabelSelector
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
 
@@ -93,7 +94,9 @@ class MatchResources:
         if self.namespace_selector is EVERYTHING:
             return True
         if request.kind == GroupVersionKind("", "v1", "Namespace"):
-            return self.namespace_selector.matches(labels_of(request.object or request.old_object))
+            # The API server has added the label with the name before; in a file it is usually missing.
+            stated = labels_of(request.object or request.old_object)
+            return self.namespace_selector.matches({**stated, NAMESPACE_NAME_LABEL: request.name})
         return not request.namespace or self.namespace_selector.matches(request.namespace_labels)
 
     @property

@@ -135,6 +135,15 @@ def test_cluster_scoped_objects_pass_a_namespace_selector() -> None:
     assert not matches(from_object(space), rule, namespaceSelector=selector)
 
 
+def test_a_namespace_in_a_file_has_the_label_with_its_name() -> None:
+    """The API server adds it before admission."""
+    rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["namespaces"]}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod"}}
+    for name, expected in (("prod", True), ("test", False)):
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": name}}
+        assert matches(from_object(space), rule, namespaceSelector=selector) is expected
+
+
 @pytest.mark.parametrize(
     ("new", "old", "expected"),
     [
