@@ -23,7 +23,7 @@ SCOPES = ("Cluster", "Namespaced", "*")
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
     """One of resourceRules or excludeResourceRules. `resources` may name subresources ("pods/status",
-    "pods/*", "*/scale", "*/*").
+    "pods/*", "*/scale", "*/*"; see `_resource`).
     """
 
     operations: tuple[str, ...]
@@ -128,12 +128,10 @@ def _within(value: str, options: tuple[str, ...]) -> bool:
 
 
 def _resource(pattern: str, resource: str, sub_resource: str) -> bool:
-    """Returns whether a pattern matches a resource or a subresource of it. `*` matches every resource but no
-    subresource, `*/*` every resource and every subresource, `pods/*` every subresource of pods but not pods.
+    """Returns whether a pattern matches a resource or a subresource of it, as upstream does.
+
+    A pattern without a slash matches no subresource. `pods/*` matches pods and every subresource of pods,
+    `*/scale` the subresource scale of every resource, `*/*` everything.
     """
-    if pattern == "*/*":
-        return True
-    wanted_resource, _, sub = pattern.partition("/")
-    if wanted_resource not in ("*", resource):
-        return False
-    return sub == sub_resource or (sub == "*" and bool(sub_resource))
+    wanted_resource, _, wanted_sub = pattern.partition("/")
+    return wanted_resource in ("*", resource) and wanted_sub in ("*", sub_resource)

@@ -36,7 +36,9 @@ def request(**changes: Any) -> AdmissionRequest:
         ("apiGroups", ["", "batch"], False),
         ("resources", ["*"], True),
         ("resources", ["*/*"], True),
-        ("resources", ["deployments/*"], False),
+        ("resources", ["deployments/*"], True),
+        ("resources", ["pods/*"], False),
+        ("resources", ["*/scale"], False),
         ("resources", ["deployments/scale"], False),
         ("resources", ["pods", "deployments"], True),
         ("resourceNames", ["web"], True),
@@ -58,13 +60,26 @@ def test_every_field_of_a_rule_must_hold(field: str, values: Any, expected: bool
         ("deployments", False),
         ("deployments/scale", True),
         ("deployments/*", True),
+        ("deployments/status", False),
+        ("pods/*", False),
         ("*/scale", True),
+        ("*/status", False),
+        ("*/*", True),
         ("*", False),
     ],
 )
 def test_subresources_match_only_when_a_rule_names_them(resource: str, expected: bool) -> None:
     """`*` is every resource and no subresource."""
     assert matches(request(sub_resource="scale"), {**RULE, "resources": [resource]}) is expected
+
+
+@pytest.mark.parametrize("sub_resource", ["", "scale"])
+def test_all_subresources_of_an_excluded_resource_are_excluded_with_it(sub_resource: str) -> None:
+    """`deployments/*` is the Deployment too, in an exclude rule as in any other."""
+    rules = {**RULE, "resources": ["*/*"]}
+    excluded = [{**RULE, "resources": ["deployments/*"]}]
+    assert matches(request(sub_resource=sub_resource), rules) is True
+    assert not matches(request(sub_resource=sub_resource), rules, excludeResourceRules=excluded)
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("Equivalent", True), ("Exact", False)])
