@@ -48,9 +48,10 @@ from webhook.placement.stamp import (
     with_gang_name,
 )
 from webhook.placement.workload_plan import WorkloadPlan
+from webhook.policy.engine.findings import Findings
 from webhook.policy.engine.inputs import BareInputs
 from webhook.policy.engine.mutation.mutate import MOST_TOLD, Effect, Mutated, MutatingPass, run_mutating
-from webhook.policy.engine.validate import Findings, run_validating
+from webhook.policy.engine.validate import run_validating
 from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response

@@ -10,7 +10,7 @@
 - `activation`: the names that an expression may read
 - `mutation`: the mutating policies, and how a mutation is applied
 - `defaults`: the API server's defaults, set before policies see an object
-- `validate`: the validating policies
+- `validate`: the validating policies; `findings`: their result
 - `device_selectors`: the CEL expressions that select devices in claims, for the planner
 
 A *target* is what one policy is run on: the object, or a pod template in it. A *run* is one policy on one

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from planner.model.words import joined
 from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.equal_objects import SharedForm
-from webhook.policy.engine.exemptions import Exempted
+from webhook.policy.engine.findings import Finding, Findings
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
-from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
+from webhook.policy.engine.mutation.mutate import runnable_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.targets import Target
 from webhook.policy.engine.template_forms import Form, with_pod_set_hidden
@@ -47,76 +45,6 @@ _Passed: TypeAlias = tuple[bool, tuple[tuple[str, str], ...]]
 """The result of a policy without a finding or failure: whether its match conditions hold, and its audit
 annotations.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A validation that does not hold, or a failure that does not refuse the request (`_Collected._fail`).
-
-    `label` names the expression in the policy. `code` is the HTTP status for `reason` (Invalid 422, Forbidden
-    403 …).
-    """
-
-    policy: str
-    binding: str
-    label: str
-    message: str
-    reason: str
-    code: int
-    actions: tuple[Action, ...]
-
-    def __str__(self) -> str:
-        return f"policy {self.policy!r}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """The result of the validating policies.
-
-    `denials` refuse the request; the first one gives the reason and the code. `errors` refuse it too:
-    failures with failurePolicy Fail under a binding with the action Deny. `ignored`: failures with
-    failurePolicy Ignore, which do not refuse. `warned` are shown to the user, `audited` are recorded.
-    `audit_annotations` contains audited findings as `POLICY.failure`, and the policies' own annotations as
-    `POLICY.KEY`. `passed`: the policies that ran without a finding or failure. `skipped`: those whose
-    variables the caller does not provide. `exempted`: the exemptions that applied, and those that would have
-    if they had not ended. `cost`: CEL cost units.
-    """
-
-    denials: tuple[Finding, ...] = ()
-    warned: tuple[Finding, ...] = ()
-    audited: tuple[Finding, ...] = ()
-    errors: tuple[Failure, ...] = ()
-    ignored: tuple[Failure, ...] = ()
-    audit_annotations: Mapping[str, str] | None = None
-    passed: tuple[str, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    exempted: tuple[Exempted, ...] = ()
-    cost: int = 0
-
-    @property
-    def allowed(self) -> bool:
-        """Whether the request is allowed."""
-        return not self.denials and not self.errors
-
-    @property
-    def message(self) -> str:
-        """The messages of all denials and errors, as one text; "" if the request is allowed."""
-        return joined(map(str, (*self.denials, *self.errors)))
-
-    @property
-    def reason(self) -> str:
-        """The reason of the refusal, as in a Status."""
-        return self.denials[0].reason if self.denials else "Invalid" if self.errors else ""
-
-    @property
-    def code(self) -> int:
-        """The HTTP status of the refusal, 200 if allowed."""
-        return self.denials[0].code if self.denials else 422 if self.errors else 200
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings for kubectl, one line each."""
-        return tuple(dict.fromkeys(map(str, (*self.warned, *self.ignored, *self.exempted))))
 
 
 def run_validating(
