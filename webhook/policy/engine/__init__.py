@@ -5,6 +5,7 @@
 - `template_forms`: finds templates that differ only in values that hardly any policy reads, so that a policy
   runs once for all of them; the rest is their *form*, in which each of these values is a *stand-in*
 - `equal_objects`: the same for the new objects of many requests and for their only templates
+- `parameters`: the parameter objects to which a binding refers
 - `exemptions`: objects to which a policy does not apply, and until when
 - `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read

@@ -14,7 +14,7 @@ from webhook.policy.model.policy import Action
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A validation that does not hold, or a failure that does not refuse the request (`_Collected._fail`).
+    """A validation that does not hold, or one that failed under a binding without the action Deny.
 
     `label` names the expression in the policy. `code` is the HTTP status for `reason` (Invalid 422, Forbidden
     403 …).
@@ -36,13 +36,13 @@ class Finding:
 class Findings:
     """The result of the validating policies.
 
-    `denials` refuse the request; the first one gives the reason and the code. `errors` refuse it too:
-    failures with failurePolicy Fail under a binding with the action Deny. `ignored`: failures with
-    failurePolicy Ignore, which do not refuse. `warned` are shown to the user, `audited` are recorded.
-    `audit_annotations` contains audited findings as `POLICY.failure`, and the policies' own annotations as
-    `POLICY.KEY`. `passed`: the policies that ran without a finding or failure. `skipped`: those whose
-    variables the caller does not provide. `exempted`: the exemptions that applied, and those that would have
-    if they had not ended. `cost`: CEL cost units.
+    `denials` refuse the request; the first one gives the reason and the code. `errors` refuse it too: fatal
+    failures of validations under a binding with the action Deny, and, under any binding, of the configuration
+    and of audit annotations. `ignored`: failures that are not fatal and do not refuse. `warned` are shown to
+    the user, `audited` are recorded. `audit_annotations` contains audited findings as `POLICY.failure`, and
+    the policies' own annotations as `POLICY.KEY`. `passed`: the policies that ran without a finding or
+    failure. `skipped`: those whose variables the caller does not provide. `exempted`: the exemptions that
+    applied, and those that would have if they had not ended. `cost`: CEL cost units.
     """
 
     denials: tuple[Finding, ...] = ()

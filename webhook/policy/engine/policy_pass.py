@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
+from webhook.policy.engine import parameters
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.equal_objects import RUN_LIMIT, SharedForm, SharedRuns
 from webhook.policy.engine.exemptions import Exemptions
-from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
+from webhook.policy.engine.inputs import FileParams, Params, PolicyInputs, poll_policies
 from webhook.policy.engine.targets import Target, own_target, template_targets
 from webhook.policy.engine.template_forms import Form, Forms, json_of
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources
-from webhook.policy.model.policy import Expression, Policy, PolicyBinding, PolicySet
+from webhook.policy.model.policy import Expression, ParamKind, ParamRef, Policy, PolicyBinding, PolicySet
 from webhook.wire.request import AdmissionRequest
 
 Effect = TypeVar("Effect")
@@ -36,7 +37,7 @@ CONDITIONS_SHARE = 4
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A policy that could not be evaluated. `label` names the expression that failed, "" for none. `fatal`:
-    its failurePolicy is Fail, so the request is refused.
+    the request is refused, as a rule because the failurePolicy is Fail.
     """
 
     policy: str
@@ -167,12 +168,13 @@ class PolicyPass:
         return self.match_results[key] and match.selects(target.matched, target.obj)
 
     def runs(self, policy: Policy, binding: PolicyBinding, target: Target) -> Iterator[PolicyRun | Failure]:
-        """Yields a run for each parameter object of a binding that matches the target.
+        """Yields a run for each parameter object of a binding that matches the target, or a failure if these
+        are not as the binding requires.
 
         If there is no parameter object and the binding allows that, upstream does not run the policy. A
         bayplan.dev policy is run with `params` null, so that the defaults in its expressions apply:
         otherwise, a folder of policies that a user gives with `-p`, without parameters, would silently do
-        nothing. The implicit binding (`name` is "") does not allow missing parameters.
+        nothing.
         """
         narrows = binding.match is not EVERY_REQUEST
         if narrows and not self._matches(binding.match, target, empty_rules_match=True):
@@ -180,39 +182,28 @@ class PolicyPass:
         if policy.param_kind is None or binding.param_ref is None:
             yield PolicyRun(policy, binding, None)
             return
-        objects = self._params(policy, binding, target)
-        if not objects and binding.param_ref.deny_if_missing and binding.name:
-            param_name = f"{policy.param_kind.kind} {binding.param_ref.name}".strip()
-            yield failure(policy, binding, "", f"no parameters: {param_name} was not found")
-        elif not objects and not binding.name:
-            yield failure(policy, binding, "", f"no parameters: there is no {policy.param_kind.kind}")
-        elif not objects and policy.api_version.startswith("bayplan.dev/"):
-            yield PolicyRun(policy, binding, None)
+        objects = self._params(policy.param_kind, binding.param_ref, target, unbound=not binding.name)
         for params in objects:
             yield PolicyRun(policy, binding, params)
+        if objects:
+            return
+        if reason := parameters.fault(policy, binding, target.request, self._params_source()):
+            yield failure(policy, binding, "", reason)
+        elif policy.runs_without_params:
+            yield PolicyRun(policy, binding, None)
 
-    def _params(self, policy: Policy, binding: PolicyBinding, target: Target) -> Sequence[Mapping[str, Any]]:
-        """Returns the parameter objects that a binding refers to.
-
-        Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object
-        in a file without a namespace is used for every namespace. The implicit binding of a policy without
-        bindings (`unbound`) refers to the objects of all namespaces.
-        """
-        ref, unbound = binding.param_ref, not binding.name
-        if ref is None or policy.param_kind is None:
-            return []
-        key = id(policy.param_kind), id(ref), unbound
+    def _params(
+        self, kind: ParamKind, ref: ParamRef, target: Target, *, unbound: bool
+    ) -> Sequence[Mapping[str, Any]]:
+        """Returns the parameter objects to which a paramRef refers (see `parameters.selected`)."""
+        key = id(kind), id(ref), unbound
         if key not in self.params:  # nearly all policies of a set use the same object
-            source = self.inputs.params or FileParams(self.policies.params)
-            spaces = (None, "", ref.namespace or target.request.namespace)
-            self.params[key] = [
-                item
-                for item in source.objects(policy.param_kind)
-                if (not ref.name or _meta(item, "name") == ref.name)
-                and (ref.selector is None or ref.selector.matches(_meta(item, "labels") or {}))
-                and (unbound or _meta(item, "namespace") in spaces)
-            ]
+            objects = self._params_source().objects(kind)
+            self.params[key] = parameters.selected(objects, ref, target.request, unbound=unbound)
         return self.params[key]
+
+    def _params_source(self) -> Params:
+        return self.inputs.params or FileParams(self.policies.params)
 
     def defaulted(self, target: Target, *, template: bool) -> dict[str, Any]:
         """Returns the target with the API server's defaults, as expressions see it; it must not be modified.
@@ -361,8 +352,3 @@ def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failu
     """
     label = error.origin.label if error.origin and error.origin.label else expression.label
     return failure(run.policy, run.binding, label, error.message)
-
-
-def _meta(item: Mapping[str, Any], name: Literal["name", "namespace", "labels"]) -> Any:
-    metadata = item.get("metadata")
-    return metadata.get(name) if isinstance(metadata, Mapping) else None

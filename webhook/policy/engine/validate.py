@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
+from webhook.cel.values.values import type_name
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.equal_objects import SharedForm
 from webhook.policy.engine.findings import Finding, Findings
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.mutate import runnable_policies
-from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
+from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
 from webhook.policy.engine.targets import Target
 from webhook.policy.engine.template_forms import Form, with_pod_set_hidden
 from webhook.policy.model.policy import (
     REASON_CODES,
     Action,
+    Expression,
     PolicyBinding,
     PolicySet,
     ValidatingPolicy,
@@ -156,7 +159,7 @@ class _Collected:
             for binding in policy.bindings:
                 for run in policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
-                        self._fail(run, binding)
+                        self.failures.append(run)  # as upstream, whatever the binding's actions are
                         failed = True
                         continue
                     if isinstance(form, SharedForm):
@@ -253,10 +256,11 @@ class _Collected:
         self._annotate(activation, run, policy)
 
     def _fail(self, failed: Failure, binding: PolicyBinding) -> None:
-        """Records a failure.
+        """Records that a match condition or a validation ended in an error.
 
         With failurePolicy Fail, it refuses the request only if its binding has the action Deny; otherwise it
-        is recorded as a finding, so that the binding's actions (Warn, Audit) apply to it.
+        is recorded as a finding, so that the binding's actions (Warn, Audit) apply to it. Errors in the
+        configuration and in audit annotations are none of these: as upstream, they refuse it in any case.
         """
         actions = binding.actions
         if failed.fatal and "Deny" not in actions:
@@ -293,10 +297,25 @@ class _Collected:
             try:
                 value = activation.evaluate(row.expression)
             except CelError as error:
-                self._fail(failure_of(run, row.expression, error), run.binding)
+                self.failures.append(failure_of(run, row.expression, error))
                 continue
-            if isinstance(value, str) and value.strip():
-                self.annotate(policy.name, row.name, value.strip())
+            if value is None:
+                continue
+            if isinstance(value, str):
+                if text := value.strip():
+                    self.annotate(policy.name, row.name, text)
+            else:
+                self.failures.append(_unsupported(run, row.expression, value))
+
+
+def _unsupported(run: PolicyRun, expression: Expression, value: Any) -> Failure:
+    """Returns the failure of an audit annotation whose value is neither a string nor null.
+
+    As upstream, it refuses the request with failurePolicy Ignore too: the expression has not failed, the
+    policy is wrong.
+    """
+    message = f"the value is of type {type_name(value)}; it must be a string or null"
+    return replace(failure(run.policy, run.binding, expression.label, message), fatal=True)
 
 
 def _message(activation: Activation, validation: Validation) -> str:

@@ -177,6 +177,11 @@ class Policy:
         """Whether any expression reads `plan`, so that the plan must be made before this policy runs."""
         return "plan" in self.uses
 
+    @property
+    def runs_without_params(self) -> bool:
+        """Whether the policy runs with `params` null if a binding allows that parameters are missing."""
+        return self.api_version.startswith("bayplan.dev/")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutatingPolicy(Policy):

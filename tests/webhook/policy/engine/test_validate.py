@@ -211,6 +211,40 @@ def test_audit_annotations_carry_the_policys_name() -> None:
     assert verdict.audit_annotations == {"validate.image": "first image busybox:1.36"}
 
 
+@pytest.mark.parametrize("actions", [["Deny"], ["Warn"], ["Audit"]])
+@pytest.mark.parametrize(("policy", "allowed"), [("Fail", False), ("Ignore", True)])
+def test_an_error_of_an_audit_annotation_refuses_whatever_the_actions_of_the_binding(
+    policy: str, allowed: bool, actions: list[str]
+) -> None:
+    """Only the failurePolicy decides."""
+    annotations = [{"key": "second", "valueExpression": "object.spec.containers[1].name"}]
+    failing = validating(check("true"), auditAnnotations=annotations, failurePolicy=policy)
+    verdict = validate([failing, binding(failing, validationActions=actions)], pod())
+    assert verdict.allowed is allowed
+    assert "index 1 out of range" in (verdict.warnings[0] if allowed else verdict.message)
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("object.spec.containers", "list"),
+        ("dyn(1)", "int"),
+        ("object.metadata", "map"),
+        ("dyn(true)", "bool"),
+    ],
+)
+def test_an_audit_annotation_is_a_string_or_null(expression: str, kind: str, policy: str) -> None:
+    """Any other value is an error of the policy itself, which failurePolicy Ignore does not forgive."""
+    annotations = [{"key": "value", "valueExpression": expression}]
+    wrong = validating(check("true"), auditAnnotations=annotations, failurePolicy=policy)
+    verdict = validate([wrong, binding(wrong, validationActions=["Audit"])], pod())
+    assert verdict.message == (
+        "policy 'validate', spec.auditAnnotations[0].valueExpression: "
+        f"the value is of type {kind}; it must be a string or null"
+    )
+
+
 def test_an_audit_annotation_is_cut_at_a_character() -> None:
     """The limit of 10 KiB counts bytes; the character across it is left out."""
     policy = validating(

@@ -1,0 +1,82 @@
+"""The parameter objects to which a binding refers, and why there are none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from webhook.policy.engine.inputs import Object, Params
+from webhook.policy.model.policy import ParamKind, ParamRef, Policy, PolicyBinding
+from webhook.wire.request import CLUSTER_SCOPED, AdmissionRequest, GroupVersionKind
+
+_NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+
+
+def selected(
+    objects: Iterable[Object], ref: ParamRef, request: AdmissionRequest, *, unbound: bool
+) -> list[Object]:
+    """Returns the objects, of those of a paramKind, to which a paramRef refers.
+
+    Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object in a
+    file without a namespace is used for every namespace. The implicit binding of a policy without bindings
+    (`unbound`) refers to the objects of all namespaces.
+    """
+    spaces = (None, "", _namespace(ref, request))
+    return [
+        item
+        for item in objects
+        if (not ref.name or _meta(item, "name") == ref.name)
+        and (ref.selector is None or ref.selector.matches(_meta(item, "labels") or {}))
+        and (unbound or _meta(item, "namespace") in spaces)
+    ]
+
+
+def fault(policy: Policy, binding: PolicyBinding, request: AdmissionRequest, source: Params) -> str:
+    """Returns why a binding without a parameter object is a configuration error, as upstream; "" if it is
+    none.
+
+    The implicit binding (`name` is "") does not allow missing parameters.
+    """
+    kind, ref = policy.param_kind, binding.param_ref
+    if kind is None or ref is None:
+        return ""
+    if not binding.name:
+        return f"no parameters: there is no {kind.kind}"
+    allowed = not ref.deny_if_missing
+    if allowed and policy.runs_without_params:
+        return ""
+    if not _namespace(ref, request) and _is_namespaced(kind, source):
+        return (
+            f"no parameters: the paramRef of binding {binding.name!r} needs a namespace, because "
+            f"{kind.kind} is namespaced and {request.kind.kind} is not"
+        )
+    if allowed:
+        return ""
+    place = f"{ref.namespace}/" if ref.namespace else ""
+    name = f"{place}{ref.name}" if ref.name else f"{place}* with the labels of the selector"
+    return f"no parameters: {kind.kind} {name} was not found, which binding {binding.name!r} requires"
+
+
+def _namespace(ref: ParamRef, request: AdmissionRequest) -> str:
+    """Returns the namespace of a namespaced parameter object; "" if the request is for a cluster-scoped
+    object and the paramRef states none.
+
+    A Namespace's request has the name of the Namespace as its namespace, if it comes from the API server.
+    """
+    return ref.namespace or request.namespace or (request.name if request.kind == _NAMESPACE else "")
+
+
+def _is_namespaced(kind: ParamKind, source: Params) -> bool:
+    """Returns whether a kind is known to be namespaced: its group is known, or one of its objects is.
+
+    No object tells the scope of a custom kind that has none.
+    """
+    group = kind.api_version.rpartition("/")[0]
+    if group in CLUSTER_SCOPED or "." not in group:  # Kubernetes' own have no dot, all others a domain
+        return kind.kind not in CLUSTER_SCOPED.get(group, ())
+    return any(_meta(item, "namespace") for item in source.objects(kind))
+
+
+def _meta(item: Object, name: Literal["name", "namespace", "labels"]) -> Any:
+    metadata = item.get("metadata")
+    return metadata.get(name) if isinstance(metadata, Mapping) else None
