@@ -11,7 +11,7 @@ from planner.bandwidth.preferred_level import bandwidth_warning
 from planner.model.words import joined
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
-from webhook.policy.engine.findings import Findings
+from webhook.policy.engine.findings import Findings, message_of
 from webhook.policy.engine.mutation.mutate import Effect
 from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.validate import ANNOTATION_LIMIT
@@ -29,15 +29,15 @@ size."""
 
 
 def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:
-    """Returns the refusal with all reasons, and the code of the first; None if nothing refuses the object."""
-    reasons = [Response(False, code=422, reason="Invalid", message=str(error)) for error in errors]
-    if not findings.allowed:
-        denied = Response(False, code=findings.code, reason=findings.reason, message=findings.message)
-        reasons.append(denied)
-    if not reasons:
+    """Returns the refusal with the first reasons, and the code of the first; None if nothing refuses the
+    object.
+    """
+    failed = tuple(errors)
+    if not failed and findings.allowed:
         # The planner's reason is given only if no policy refuses: it often refuses the same in other words.
         return _plan_refusal(plan) if plan is not None else None
-    return replace(reasons[0], message=joined(reason.message for reason in reasons))
+    code, reason = (422, "Invalid") if failed else (findings.code, findings.reason)
+    return Response(False, code=code, reason=reason, message=message_of((*failed, *findings.refusals)))
 
 
 def completed(

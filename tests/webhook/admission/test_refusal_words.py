@@ -10,6 +10,8 @@ import yaml
 
 from tests.builders import cluster as drawn
 from tests.policies.helpers import mutate
+from webhook.admission.response import refusal
+from webhook.policy import Failure, Finding, Findings
 from webhook.policy.loading.files import load_paths
 
 Json = dict[str, Any]
@@ -118,3 +120,17 @@ def test_what_a_policy_refuses_is_not_told_as_queued(tmp_path: Path) -> None:
     assert not response.allowed
     assert response.message.endswith("no team")
     assert "queued" not in " ".join(response.warnings)
+
+
+def test_of_very_many_refusals_by_policies_the_first_are_told_and_the_others_counted() -> None:
+    """Failures of mutating policies come first; the code is that of the first refusal."""
+    failed = [Failure(f"m{n}", "", "", "broken", fatal=True) for n in range(4)]
+    denials = tuple(Finding(f"v{n}", "", "", "no", "Forbidden", 403, ("Deny",)) for n in range(40))
+    response = refusal(failed, Findings(denials=denials), None)
+    assert response is not None
+    assert response.message.startswith("policy 'm0': broken; policy 'm1': broken; ")
+    assert response.message.endswith("policy 'v5': no; and 34 more")
+    assert response.code == 422
+    alone = refusal([], Findings(denials=denials), None)
+    assert alone is not None
+    assert (alone.code, alone.reason) == (403, "Forbidden")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.model.words import joined
@@ -10,6 +10,10 @@ from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.mutation.mutate import Skipped
 from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.model.policy import Action
+
+MOST_REFUSALS = 10
+"""Maximum number of refusals in a message. A request is refused by one or two policies; by many only if a set
+of policies is wrong, and then the first tell enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +66,14 @@ class Findings:
         return not self.denials and not self.errors
 
     @property
+    def refusals(self) -> tuple[Finding | Failure, ...]:
+        """What refuses the request."""
+        return (*self.denials, *self.errors)
+
+    @property
     def message(self) -> str:
-        """The messages of all denials and errors, as one text; "" if the request is allowed."""
-        return joined(map(str, (*self.denials, *self.errors)))
+        """The messages of the denials and errors, as one text; "" if the request is allowed."""
+        return message_of(self.refusals)
 
     @property
     def reason(self) -> str:
@@ -80,3 +89,10 @@ class Findings:
     def warnings(self) -> tuple[str, ...]:
         """The warnings for kubectl, one line each."""
         return tuple(dict.fromkeys(map(str, (*self.warned, *self.ignored, *self.exempted))))
+
+
+def message_of(refusals: Sequence[Finding | Failure]) -> str:
+    """Returns the messages of the first refusals as one text, and the number of further ones."""
+    messages = [*dict.fromkeys(map(str, refusals))]
+    further = len(messages) - MOST_REFUSALS
+    return joined(messages[:MOST_REFUSALS] + ([f"and {further} more"] if further > 0 else []))

@@ -280,6 +280,15 @@ def test_every_denial_is_told_and_the_first_gives_the_code() -> None:
     assert verdict.code == 403
 
 
+def test_of_very_many_denials_the_first_are_told() -> None:
+    """Each with its policy and its reason; of the others their number."""
+    policies = [validating(check("false", message="no"), name=f"p{n:03}") for n in range(100)]
+    message = validate(policies, pod()).message
+    assert message.startswith("policy 'p000': no; policy 'p001': no; ")
+    assert message.endswith("policy 'p009': no; and 90 more")
+    assert validate(policies[:10], pod()).message.endswith("policy 'p009': no")
+
+
 def test_policies_that_ran_and_found_nothing_are_named() -> None:
     """A report shows them as passed; those that did not match are not among them."""
     passing, other = (
