@@ -270,7 +270,7 @@ class Evaluation:
         return self.changeable.inlined
 
     def new_budget(self) -> CostBudget:
-        """Returns a CEL cost budget with the API server's limits; mutating and validating have one each."""
+        """Returns a CEL cost budget with the API server's limits, for each run of a policy."""
         return CostBudget(poll=poll_policies)
 
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ Evaluate with bindings: any Mapping, which is asked for a name only when the exp
 be a lazy Mapping too (`variables`, `plan`): a field is read with `[name]`, for which a KeyError means "no
 such key", and `has()` uses `in`. A CelError that the Mapping raises counts as an error of the expression:
 
-    budget = CostBudget()                    # one per request: 10,000,000 units, 1,000,000 an expression
+    budget = CostBudget()                    # of one run: 10,000,000 units, 1,000,000 an expression
     value = program.evaluate({"object": pod}, budget)
 
 Values are plain: dict, list, str, int, float, bool, None, bytes. Other values are `UInt` (an int),

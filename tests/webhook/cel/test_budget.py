@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tests.effort import calls, cpu_seconds
 from webhook.cel import CelError, CostBudget, Declarations, Function, Program, compile
+from webhook.cel.values.budget import POLL_EVERY
 
 DECLARED = Declarations(variables={"l": None, "s": None}, libraries=frozenset({"bind"}))
 TEN = list(range(10))
@@ -66,8 +68,8 @@ def test_an_error_does_not_hide_an_exhausted_budget() -> None:
     _stopped(f"[1].exists(x, {NESTED}) || true")()
 
 
-def test_a_requests_expressions_share_its_budget() -> None:
-    """Each run takes from the same units, until none are left; a fresh request has them all again."""
+def test_the_expressions_of_a_run_share_its_budget() -> None:
+    """Each run takes from the same units, until none are left; a fresh budget has them all again."""
     program = compile("l.all(a, l.all(b, a + b >= 0))", DECLARED)
     budget = CostBudget(2000)
     program.evaluate({"l": TEN}, budget)
@@ -78,6 +80,36 @@ def test_a_requests_expressions_share_its_budget() -> None:
     with pytest.raises(CelError, match="cost limit"):
         program.evaluate({"l": TEN}, budget)
     assert program.evaluate({"l": TEN}, CostBudget(2000)) is True
+
+
+def test_a_renewed_budget_has_all_units_again() -> None:
+    """It counts those of former runs too, also of runs with another budget, and can forget them."""
+    program = compile("l.all(a, l.all(b, a + b >= 0))", DECLARED)
+    budget = CostBudget(1000)
+    program.evaluate({"l": TEN}, budget)
+    cost = budget.used
+    for run in (2, 3):
+        budget.renew()
+        assert budget.left == 1000
+        program.evaluate({"l": TEN}, budget)
+        assert budget.used == run * cost
+    budget.add(cost)
+    assert budget.used == 4 * cost
+    budget.forget(cost)
+    assert (budget.left, budget.used) == (1000, cost)
+
+
+def test_runs_are_polled_by_what_they_cost_together() -> None:
+    """A thousand cheap runs take as long as a few dear ones, so that the deadline is checked as often."""
+    polls: list[int] = []
+    program = compile("l.all(a, l.all(b, a + b >= 0))", DECLARED)
+    budget = CostBudget(1000, poll=lambda: polls.append(budget.used))
+    for _ in range(1000):
+        budget.renew()
+        program.evaluate({"l": TEN}, budget)
+    assert polls[0] == 0
+    assert all(POLL_EVERY <= after - before < POLL_EVERY + 1000 for before, after in pairwise(polls))
+    assert budget.used - polls[-1] < POLL_EVERY + 1000
 
 
 def test_the_same_expression_always_costs_the_same() -> None:

@@ -3,7 +3,7 @@
 A unit is about one step of the expression: each iteration of a macro costs the size of its body; strings and
 lists cost a tenth of their length when they are built or searched; a regular expression costs its length
 times that of its input. Both defaults are Kubernetes' (k8s.io/apiserver/pkg/apis/cel/config.go): 1,000,000
-units per expression (PerCallLimit, about 0.1 s there) and 10,000,000 units per policy set
+units per expression (PerCallLimit, about 0.1 s there) and 10,000,000 units per run of a policy
 (RuntimeCELCostBudget).
 """
 
@@ -17,7 +17,7 @@ from webhook.cel.values.errors import CelError
 EXPRESSION_LIMIT: Final = 1_000_000
 
 
-REQUEST_LIMIT: Final = 10_000_000
+RUN_LIMIT: Final = 10_000_000
 
 
 POLL_EVERY: Final = 20_000
@@ -85,18 +85,20 @@ class Meter:
 
 
 class CostBudget:
-    """The units that all expressions of one request share, the limit of each expression, and cached results
-    of functions.
+    """The units that all expressions of one run of a policy share, the limit of each expression, and cached
+    results of functions.
 
-    `poll` is called before the first evaluation, and then about every `POLL_EVERY` units, before or during an
-    evaluation; an error that it raises ends the evaluation.
+    The runs of one request share a budget one after the other: each has all units (`renew`), and finds the
+    results of functions that a former run called. `poll` is called before the first evaluation, and then
+    about every `POLL_EVERY` units, before or during an evaluation; an error that it raises ends the
+    evaluation.
     """
 
-    __slots__ = ("_polled", "_results", "expression_limit", "left", "limit", "poll")
+    __slots__ = ("_former", "_polled", "_results", "expression_limit", "left", "limit", "poll")
 
     def __init__(
         self,
-        limit: int = REQUEST_LIMIT,
+        limit: int = RUN_LIMIT,
         expression_limit: int = EXPRESSION_LIMIT,
         poll: Callable[[], None] | None = None,
     ) -> None:
@@ -104,6 +106,7 @@ class CostBudget:
         self.left = limit
         self.expression_limit = expression_limit
         self.poll = poll
+        self._former = 0  # the units of former runs
         self._polled = limit + POLL_EVERY  # the units left at the last poll; so the first `open` polls
         self._results: Results = {}
 
@@ -115,7 +118,7 @@ class CostBudget:
             self.poll()
             self._polled = left
         if left <= 0:
-            raise CelError("budget", f"the request's cost limit of {self.limit:,} units is used up")
+            raise CelError("budget", f"the policy's cost limit of {self.limit:,} units is used up")
         units = left if left < self.expression_limit else self.expression_limit
         return Meter(units, self.poll, self._results)
 
@@ -133,14 +136,26 @@ class CostBudget:
     def charge(self, units: int) -> None:
         """Subtracts the units of a known result. Raises CelError of kind "budget" if they are not left."""
         if units > self.left:
-            raise CelError("budget", f"the cost limit of {self.limit:,} units is used up")
+            raise CelError("budget", f"the policy's cost limit of {self.limit:,} units is used up")
         self.left -= units
 
-    def refund(self, used: int) -> None:
-        """Gives back the units beyond those that were used at an earlier time."""
-        self.left = self.limit - used
+    def renew(self) -> None:
+        """Begins the next run, which has all units."""
+        used = self.limit - self.left
+        self._polled += used  # units since the last poll count on, whatever run they are of
+        self._former += used
+        self.left = self.limit
+
+    def add(self, units: int) -> None:
+        """Counts the units of a run that had another budget."""
+        self._former += units
+
+    def forget(self, used: int) -> None:
+        """Begins the next run as if only these units had been used so far."""
+        self.renew()
+        self._former = used
 
     @property
     def used(self) -> int:
-        """The units used so far."""
-        return self.limit - self.left
+        """The units that all runs used so far."""
+        return self._former + self.limit - self.left

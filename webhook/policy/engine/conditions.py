@@ -55,16 +55,14 @@ _OF_PARAMETERS = _OfParameters()
 @dataclass(slots=True)
 class KnownConditions:
     """Caches the values of conditions in one pass over the policies. A value is reused only if all inputs
-    that the condition reads are the same Python objects. `charged`: a reused value takes its cost from the
-    budget again, so that the cost of a policy does not depend on the policies before it.
+    that the condition reads are the same Python objects. A reused value takes its cost from the budget again,
+    so that the cost of a policy does not depend on the policies before it.
     """
 
     values: dict[tuple[object, ...], tuple[tuple[Any, ...], Any, int]] = field(default_factory=dict)
     """The inputs, the value and its cost, by `Expression.equality_key` and the `id` of each input. The inputs
     are kept alive so that no other object gets the same `id`.
     """
-
-    charged: bool = False
 
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
         """Returns the value of a condition. Raises CelError for an error in it or an exceeded budget. Errors
@@ -86,6 +84,6 @@ class KnownConditions:
             left = budget.left
             value = activation.evaluate(condition, budget)
             remembered = self.values[key] = (obj, whole, params, shown, pod_set), value, left - budget.left
-        elif self.charged:
+        else:
             budget.charge(remembered[2])
         return remembered[1]

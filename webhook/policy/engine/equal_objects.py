@@ -145,7 +145,7 @@ class SharedRuns:
     former: EqualObjects
     inputs: PolicyInputs
     namespace: bytes
-    conditions: KnownConditions = field(default_factory=lambda: KnownConditions(charged=True))
+    conditions: KnownConditions = field(default_factory=KnownConditions)
     """The values of match conditions on forms."""
 
     forms: dict[Path, tuple[Any, SharedForm | None]] = field(default_factory=dict)

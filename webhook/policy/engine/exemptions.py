@@ -97,7 +97,7 @@ def concerns(exemption: PolicyException, request: AdmissionRequest, budget: Cost
     """Returns whether the exemption applies to a request.
 
     Kind and name are those of the object or of its controller, so that the pods of an exempt Job are exempt
-    too. The exemption does not apply if one of its conditions ends in an error.
+    too. The exemption does not apply if one of its conditions ends in an error; each has the whole `budget`.
     """
     for patterns, texts in (
         (exemption.namespaces, (request.namespace,)),
@@ -125,6 +125,7 @@ def _conditions_hold(exemption: PolicyException, request: AdmissionRequest, budg
         "request": request.as_cel(),
         "namespaceObject": request.namespace_object if request.namespace else None,
     }
+    budget.renew()
     try:
         return all(row.expression.evaluate(bindings, budget) is True for row in exemption.conditions)
     except CelError:

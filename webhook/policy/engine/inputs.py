@@ -95,7 +95,7 @@ class PolicyInputs(Protocol):
         """
 
     def new_budget(self) -> CostBudget:
-        """Returns the cost budget of the expressions in one pass over the policies."""
+        """Returns the cost budget of a pass over the policies, whose units each run has anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,12 @@ class ObjectCache:
 
 @dataclass(slots=True)
 class PolicyPass:
-    """One request's pass over the mutating or the validating policies, with its remaining cost budget."""
+    """One request's pass over the mutating or the validating policies.
+
+    As upstream, each run of a policy has the whole `conditions_budget` for its match conditions, and the
+    whole `budget` for its validations, for each of its mutations, and for its audit annotations. How long all
+    runs may take together is limited by the deadline of the request, which budgets poll.
+    """
 
     policies: PolicySet
     request: AdmissionRequest
@@ -125,7 +130,7 @@ class PolicyPass:
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
-        """Returns a pass with a new budget."""
+        """Returns a pass that has run nothing yet."""
         budget = inputs.new_budget()
         conditions = budget.separate(budget.limit // CONDITIONS_SHARE)
         exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
@@ -282,10 +287,10 @@ class PolicyPass:
         if outcome is None:
             return None
         effect, cost, conditions_cost = outcome
-        if cost > self.budget.left or conditions_cost > self.conditions_budget.left:
+        if cost > self.budget.limit or conditions_cost > self.conditions_budget.limit:
             return None  # it is run on the target, which may end in the error
-        self.budget.charge(cost)
-        self.conditions_budget.charge(conditions_cost)
+        self.budget.add(cost)
+        self.conditions_budget.add(conditions_cost)
         return effect
 
     def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
@@ -320,11 +325,12 @@ class PolicyPass:
     def activation(
         self, run: PolicyRun, target: Target, whole: Mapping[str, Any] | None, obj: Mapping[str, Any] | None
     ) -> Activation:
-        """Returns the names that an expression may read: `obj` is the current state of the target, with
-        defaults.
+        """Returns the names that an expression may read, with the whole budget: `obj` is the current state of
+        the target, with defaults.
 
         `gang`, `plan` and `cluster` are those of `whole`, the object that contains the target.
         """
+        self.budget.renew()
         return Activation(
             run.policy, target, whole, self._variables, self.inputs.authorizer, self.budget, obj, run.params
         )
@@ -336,6 +342,7 @@ class PolicyPass:
         A false condition takes precedence over an error in another one, as upstream.
         """
         error: Failure | None = None
+        self.conditions_budget.renew()
         for condition in run.policy.conditions:
             expression = condition.expression
             try:

@@ -292,7 +292,12 @@ class _Collected:
         )
 
     def _annotate(self, activation: Activation, run: PolicyRun, policy: ValidatingPolicy) -> None:
-        """Adds the policy's own audit annotations; an expression that gives null or "" adds none."""
+        """Adds the policy's own audit annotations; an expression that gives null or "" adds none.
+
+        They have the whole budget, whatever the validations used.
+        """
+        if policy.audit_annotations:
+            activation.budget.renew()
         for row in policy.audit_annotations:
             try:
                 value = activation.evaluate(row.expression)

@@ -140,7 +140,7 @@ class MutatingPass:
     def begin(
         cls, policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs
     ) -> MutatingPass:
-        """Returns a pass that has run nothing yet, with a new budget."""
+        """Returns a pass that has run nothing yet."""
         runnable, skipped = runnable_policies(policies.mutating, inputs)
         return cls(PolicyPass.begin(policies, request, inputs), runnable, skipped, obj)
 
@@ -291,7 +291,7 @@ class MutatingPass:
             if effect is None:
                 self.obj = obj
                 for budget, used in budgets:
-                    budget.refund(used)
+                    budget.forget(used)
                 return False
             for changes in effect:
                 self.obj = target.write_back(self.obj, changes.applied_to(target.obj or {}))

@@ -190,14 +190,16 @@ def test_a_policy_that_nobody_followed_is_not_invoked_again() -> None:
 HEAVY = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, true)))"
 
 
-def test_the_budget_is_shared_by_the_policies_of_a_request() -> None:
-    """Each alone stays within it; together they go past it, and the one that does is named."""
-    dear = patch(f'{HEAVY} ? [] : [JSONPatch{{op: "remove", path: "/spec"}}]')
-    policies = [mutating(dear, name=name) for name in ("a", "b", "c")]
-    cost = mutate(policies[:1], pod()).cost
-    inputs = Inputs(budget=int(cost * 2.5))
-    (error,) = mutate(policies, pod(), inputs).errors
-    assert error.policy == "c"
+def test_each_mutation_has_the_whole_budget() -> None:
+    """As upstream, whatever the mutations before it and other policies cost; a dear one is named."""
+    cheap = patch(f"{HEAVY} ? [] : []")
+    dear = patch(f"{HEAVY} && {HEAVY} ? [] : []")
+    cost = mutate([mutating(cheap)], pod()).cost
+    inputs = Inputs(budget=int(cost * 1.5))
+    mutated = mutate([mutating(cheap, cheap, name=name) for name in ("a", "b", "c")], pod(), inputs)
+    assert (mutated.errors, mutated.cost) == ((), 6 * cost)
+    (error,) = mutate([mutating(cheap, dear)], pod(), inputs).errors
+    assert error.label == "spec.mutations[1].jsonPatch.expression"
     assert "cost limit" in error.message
 
 
