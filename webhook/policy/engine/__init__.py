@@ -2,9 +2,7 @@
 
 - `inputs`: the interface through which the caller provides parameters, variables and the authorizer
 - `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates
-- `template_forms`: finds templates that differ only in values that hardly any policy reads, so that a policy
-  runs once for all of them; the rest is their *form*, in which each of these values is a *stand-in*
-- `equal_objects`: the same for the new objects of many requests and for their only templates
+- `sharing`: templates and objects that are equal in all that a policy reads, for which it runs once
 - `parameters`: the parameter objects to which a binding refers
 - `exemptions`: objects to which a policy does not apply, and until when
 - `conditions`: match conditions that policies share

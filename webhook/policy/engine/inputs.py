@@ -20,7 +20,7 @@ from webhook.policy.model.policy import ParamKind
 from webhook.workloads import Template
 
 if TYPE_CHECKING:  # its module uses this one
-    from webhook.policy.engine.equal_objects import EqualObjects
+    from webhook.policy.engine.sharing.equal_objects import EqualObjects
 
 Object = Mapping[str, Any]
 

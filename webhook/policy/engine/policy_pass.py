@@ -18,11 +18,11 @@ from webhook.policy.engine import parameters
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
-from webhook.policy.engine.equal_objects import RUN_LIMIT, SharedForm, SharedRuns
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, Params, PolicyInputs, poll_policies
+from webhook.policy.engine.sharing.equal_objects import RUN_LIMIT, SharedForm, SharedRuns
+from webhook.policy.engine.sharing.template_forms import Form, Forms, json_of
 from webhook.policy.engine.targets import Target, own_target, template_targets
-from webhook.policy.engine.template_forms import Form, Forms, json_of
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources
 from webhook.policy.model.policy import Expression, ParamKind, ParamRef, Policy, PolicyBinding, PolicySet
 from webhook.wire.request import AdmissionRequest

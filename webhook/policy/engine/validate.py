@@ -10,13 +10,13 @@ from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.cel.values.values import type_name
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.equal_objects import SharedForm
 from webhook.policy.engine.findings import Finding, Findings
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.mutate import runnable_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
+from webhook.policy.engine.sharing.equal_objects import SharedForm
+from webhook.policy.engine.sharing.template_forms import Form, with_pod_set_hidden
 from webhook.policy.engine.targets import Target
-from webhook.policy.engine.template_forms import Form, with_pod_set_hidden
 from webhook.policy.model.policy import (
     REASON_CODES,
     Action,

@@ -12,14 +12,14 @@ from webhook.cel.values.stand_in import StandInRead
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.equal_objects import SharedForm
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.apply_mutation import mutated_or_failure
 from webhook.policy.engine.mutation.changes import Changes, carry, changes_between, new_values
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun
+from webhook.policy.engine.sharing.equal_objects import SharedForm
+from webhook.policy.engine.sharing.template_forms import Form, has_stand_in, with_pod_set_hidden
 from webhook.policy.engine.targets import Target
-from webhook.policy.engine.template_forms import Form, has_stand_in, with_pod_set_hidden
 from webhook.policy.model.policy import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.wire.request import AdmissionRequest
 

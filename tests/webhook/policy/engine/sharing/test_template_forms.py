@@ -29,7 +29,7 @@ from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.cli.common.inputs import shipped
-from webhook.policy.engine.template_forms import Forms
+from webhook.policy.engine.sharing.template_forms import Forms
 from webhook.policy.loading.files import load_paths
 from webhook.wire.request import from_object
 

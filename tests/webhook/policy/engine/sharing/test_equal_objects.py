@@ -27,7 +27,7 @@ from tests.webhook.policy.helpers import (
 )
 from webhook.cel.values.stand_in import StandIn
 from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
-from webhook.policy.engine.equal_objects import (
+from webhook.policy.engine.sharing.equal_objects import (
     MAX_BYTES,
     MAX_FORMS,
     MAX_OUTCOMES,
@@ -35,7 +35,7 @@ from webhook.policy.engine.equal_objects import (
     RUN_LIMIT,
     EqualObjects,
 )
-from webhook.policy.engine.template_forms import Form
+from webhook.policy.engine.sharing.template_forms import Form
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 GPUS = "object.spec.containers.exists(c, c.name == 'main')"

@@ -29,8 +29,8 @@ from webhook.cel.values.stand_in import StandIn, StandInRead
 from webhook.jsontools.path import Path, find
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.inputs import PolicyInputs, poll_policies
+from webhook.policy.engine.sharing.template_forms import Form, json_of, pull_policies, with_stand_ins
 from webhook.policy.engine.targets import POD, Target
-from webhook.policy.engine.template_forms import Form, json_of, pull_policies, with_stand_ins
 from webhook.policy.model.policy import Policy
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.varying_values import varying_paths
