@@ -26,7 +26,7 @@ _TIMES: Final = frozenset({"google.protobuf.Timestamp", "google.protobuf.Duratio
 _ORDERED: Final = frozenset({"string", "bool", "bytes", *_TIMES})
 
 
-# Values of two of these types are never equal, so comparing them is a mistake. `null` may be compared to any.
+# Comparing values of two of these types is a mistake. `null` may be compared to any.
 _COMPARED: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "list", "map", *_TIMES})
 
 
@@ -37,14 +37,20 @@ def result_type(op: str, left: Type, right: Type) -> Type | None:
     """Returns the type of `left op right`; None if the operator is not defined for these types."""
     a, b = left.name, right.name
     if op in ("==", "!="):
-        distinct = a != b and not {a, b} <= NUMBERS
-        return None if distinct and a in _COMPARED and b in _COMPARED else BOOL
+        return None if _distinct(a, b) else BOOL
     if op == "in":
-        return BOOL if b in ("dyn", "list", "map") else None
+        never = b == "list" and _distinct(a, right.element.name)
+        return BOOL if b in ("dyn", "list", "map") and not never else None
     if op in ("<", "<=", ">", ">="):
         names = {a, b} - {"dyn"}
         return BOOL if names <= NUMBERS or (len(names) == 1 and names <= _ORDERED) else None
     return _arithmetic_type(op, left, right)
+
+
+def _distinct(a: str, b: str) -> bool:
+    """Reports whether values of these types are not compared for equality: the API server's checker (cel-go)
+    refuses `1 == 1.0` too, although it has `1 < 1.5`."""
+    return a != b and a in _COMPARED and b in _COMPARED
 
 
 def _arithmetic_type(op: str, left: Type, right: Type) -> Type | None:
