@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import cabled_leaf_spine
 from planner.explain.fewer_pods import fewer_pods
-from planner.explain.pod_changes import Change, as_stated, other_pods, own_amounts, smaller, tolerations
+from planner.explain.pod_changes import (
+    Change,
+    as_stated,
+    in_one_zone,
+    other_pods,
+    own_amounts,
+    smaller,
+    tolerations,
+)
 from planner.model.deadline import poll
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup
@@ -336,18 +344,21 @@ def _own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) 
 
 
 def _other_pods(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with smaller amounts, or with another label, resource or toleration.
+    """Yields the request with smaller amounts, or with those of one NUMA zone, another label, resource or
+    toleration.
 
     A pod can fail for two causes at once, for example a misspelt product and more GPUs than a node of that
     product has. Each change is therefore tried alone, and if none works, together with smaller amounts or a
     toleration. For a queued gang, only smaller amounts are tried: its pods fit nodes of the empty cluster.
     """
     names, tree = shortfall.names, shortfall.tried.tree
+    zones = in_one_zone(problem, tree, names)  # as raised: the kubelet aligns what policies added too
     problem = problem if problem.occupied else as_stated(problem, names)
     alternatives_found = [*_first(smaller(problem, tree, names), trial)]
     if alternatives_found or problem.occupied:
         yield from alternatives_found
         return
+    alternatives_found += _first(zones, trial)
     changes = other_pods(problem, names)
     for change in changes:
         alternatives_found += _first([change], trial)
@@ -355,7 +366,9 @@ def _other_pods(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -
         yield from alternatives_found[:_MAX_SAID]
         return
     for change in changes:
-        for further in (smaller(change.problem, tree, names), tolerations(change.problem, names)):
+        changed = change.problem
+        shrunk = smaller(changed, tree, names), in_one_zone(changed, tree, names)
+        for further in (*shrunk, tolerations(changed, names)):
             for way in _first(further, trial):
                 yield replace(way, words=f"{change.words} with {way.words}")
                 return

@@ -1,6 +1,4 @@
-"""Messages about NUMA: what the kubelet's Topology Manager would refuse, how much one NUMA zone has, and what
-would work.
-"""
+"""Messages about NUMA: what the kubelet's Topology Manager would refuse, and how much one NUMA zone has."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from planner.model.pod_class import PodClass
 from planner.model.quantity import show
 from planner.model.resources import Resources
 from planner.node.numa_state import NumaState, alignment_for
-from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, max_in_one_zone, misfit
+from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, closeness, misfit
 
 NUMA = "NUMA"
 """Prefix of the cause for a node that has room for a pod in total, but not in its NUMA zones."""
@@ -38,15 +36,15 @@ def why_never_aligned(kind: PodClass, hosts: Sequence[NumaState]) -> str:
     refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), occupied=False)) for zones in hosts]
     zones, refusal = max(
         ((zones, refusal) for zones, refusal in refused if refusal is not None),
-        key=lambda pair: (_closeness(pair[0], pair[1]), pair[0].policy),
+        key=lambda pair: (closeness(pair[1].closest, pair[1].requested), pair[0].policy),
     )
     per_pod = zones.scope == "pod" or not refusal.request.name
     container_words = "" if per_pod else f" in container {refusal.request.name}"
-    max_amounts = max_in_one_zone(_node(zones), sorted(refusal.zones))
+    left_words = " left beside the containers before it" if refusal.beside else ""
     return (
-        f"It asks for {amounts(_requested(refusal))}{container_words}, and the Topology Manager "
+        f"It asks for {amounts(refusal.requested)}{container_words}, and the Topology Manager "
         f"({zones.policy}, scope {zones.scope}) would refuse that (TopologyAffinityError): one NUMA zone has "
-        f"{amounts(max_amounts)}. Would work: {_remedies(zones, refusal, max_amounts)}."
+        f"{amounts(refusal.closest)}{left_words}{_widths(zones.policy, refusal)}."
     )
 
 
@@ -59,32 +57,17 @@ def amounts(resources: Resources) -> str:
     )
 
 
-def _remedies(zones: NumaState, refusal: Misfit, max_amounts: Resources) -> str:
-    unit = "pod" if zones.scope == "pod" else "container"
-    excess = {
-        name: max_amounts.get(name, 0)
-        for name in refusal.zones
-        if refusal.request.requests[name] > max_amounts.get(name, 0)
-    }
-    ways = [f"at most {amounts(excess)} a {unit}"] if excess else []
-    if zones.policy == RESTRICTED and len(set(refusal.zones.values())) > 1:
-        spans = ", ".join(f"{name} takes {count}" for name, count in sorted(refusal.zones.items()))
-        ways.append(f"amounts that all take the same number of zones ({spans})")
-    return ", or ".join(ways) or f"less in one {unit}"
-
-
-def _requested(refusal: Misfit) -> Resources:
-    return {name: refusal.request.requests[name] for name in refusal.zones}
-
-
-def _closeness(zones: NumaState, refusal: Misfit) -> int:
-    """Returns how close a host comes to admitting the pod, from 0 to 1000: for the scarcest resource, how
-    many thousandths of the request one zone has.
+def _widths(policy: str, refusal: Misfit) -> str:
+    """Returns the part of the sentence about amounts that take several zones, as the policy `restricted` lets
+    them; "" if each takes one.
     """
-    max_amounts = max_in_one_zone(_node(zones), refusal.zones)
-    return min(
-        min(1000, 1000 * max_amounts.get(n, 0) // max(1, need)) for n, need in _requested(refusal).items()
-    )
+    widths = set(refusal.zones.values())
+    if policy != RESTRICTED or widths == {1}:
+        return ""
+    if len(widths) == 1 and 0 not in widths:
+        return f", and no {widths.pop()} zones have all of it"
+    spans = ", ".join(f"{name} {count or 'more than all'}" for name, count in sorted(refusal.zones.items()))
+    return f", and all amounts must take the same number of zones ({spans})"
 
 
 def _node(zones: NumaState) -> NumaNode:

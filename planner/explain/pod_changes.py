@@ -12,14 +12,19 @@ from dataclasses import dataclass, replace
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.trees.tree import TopologyTree
+from planner.explain import numa_messages
 from planner.explain.label_values import is_similar, nearest, similar_key, values_of
-from planner.explain.obstacles import largest
+from planner.explain.obstacles import largest, usable
 from planner.model.deadline import poll
 from planner.model.labels import Requirement, Taint, Toleration
+from planner.model.pod import Alignment
+from planner.model.pod_class import PodClass
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedShape
 from planner.node.eligibility import selector_obstacle, untolerated
 from planner.node.gpu_sharing import share_named
+from planner.node.numa_state import NumaState, alignment_for
+from planner.node.topology_manager import closeness
 from planner.request.resolve import PlacementProblem
 from planner.search.space import search_space
 
@@ -46,6 +51,18 @@ _EIGHTHS = (6, 4, 2, 1)
 
 
 _GIBIBYTE = 2**30
+
+
+_UNITS = {"cpu": 1000, "memory": _GIBIBYTE}
+"""Whole cores and GiB, to which amounts are rounded down."""
+
+
+_MAX_ZONES = 4
+"""Maximum number of NUMA zones whose amounts are tried: each costs a search."""
+
+
+_ZoneLimits = tuple[str, tuple[tuple[str, int], ...]]
+"""The Topology Manager's scope, and the amounts of a zone by resource."""
 
 
 _RESOURCES: DerivedSection[str, frozenset[str]] = DerivedSection("resources that some node offers")
@@ -246,9 +263,8 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
 
     CPU and memory are rounded down to whole cores and GiB. No amount is below what the pod's author stated.
     """
-    units = {"cpu": 1000, "memory": _GIBIBYTE}
     return {
-        name: max(stated, shape.requests[name] * eighths // 8 // (unit := units.get(name, 1)) * unit)
+        name: max(stated, shape.requests[name] * eighths // 8 // (unit := _UNITS.get(name, 1)) * unit)
         for name, stated in shape.raised.items()
         if name in resources
     }
@@ -260,14 +276,18 @@ def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str])
     Yields nothing if no amount is too large, or if some resource is on no node at all.
     """
     space = search_space(problem.snapshot, tree, occupied=problem.occupied)
-    request = next((r for r in problem.requests if r.topology.name == tree.topology.name), None)
     offers: dict[str, dict[str, int]] = {}
-    for kind in request.pod_classes if request else ():
+    for kind in _pod_classes(problem, tree):
         have = {name: largest([space], kind, name) for name in kind.shape.requests if not share_named(name)}
         lacking = {name: n for name, n in have.items() if n < kind.shape.requests[name]}
         offers |= {name: lacking for name, _ in kind.parts if lacking and name in names}
     if offers and all(map(all, map(dict.values, offers.values()))):
         yield Change(_amount_words(problem, offers), problem.with_requests(offers))
+
+
+def _pod_classes(problem: PlacementProblem, tree: TopologyTree) -> tuple[PodClass, ...]:
+    requests = (r.pod_classes for r in problem.requests if r.topology.name == tree.topology.name)
+    return next(requests, ())
 
 
 def _amount_words(problem: PlacementProblem, amounts: Mapping[str, Mapping[str, int]]) -> str:
@@ -280,6 +300,83 @@ def _amount_words(problem: PlacementProblem, amounts: Mapping[str, Mapping[str, 
         for resource, amount in lacking.items()
     ]
     return " and ".join(parts)
+
+
+# -- amounts of one NUMA zone --------------------------------------------------------------------------------
+
+
+def in_one_zone(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str]) -> Iterator[Change]:
+    """Yields the request in which each container, or each pod where the Topology Manager's scope is the pod,
+    requests at most what one NUMA zone has, for several zones: the one that comes closest first.
+
+    Each is one real zone of an empty node that the pods may use. A zone that has nothing of a requested
+    resource is left out.
+    """
+    space = search_space(problem.snapshot, tree, occupied=False)
+    limits: dict[_ZoneLimits, tuple[int, ...]] = {}
+    for kind in _pod_classes(problem, tree):
+        if any(name in names for name, _ in kind.parts):
+            for host in usable([space], kind):
+                if host.numa_state is not None:
+                    limits.update(_zone_limits(host.numa_state, alignment_for(kind.shape)))
+    for scope, amounts in sorted(limits, key=limits.__getitem__, reverse=True)[:_MAX_ZONES]:
+        yield from _within(problem, names, scope, dict(amounts))
+
+
+def _zone_limits(zones: NumaState, alignment: Alignment) -> Iterator[tuple[_ZoneLimits, tuple[int, ...]]]:
+    """Yields what each zone has of the resources of which it has too little, with its closeness."""
+    requests: dict[str, int] = {}
+    for ask in alignment.asks(zones.scope):
+        for name, amount in ask.requests.items():
+            if any(name in dict(zone) for zone in zones.allocatable):
+                requests[name] = max(amount, requests.get(name, 0))
+    for zone in map(dict, zones.allocatable):
+        lacking = {name: zone.get(name, 0) for name, amount in requests.items() if zone.get(name, 0) < amount}
+        # Rounded down, because only whole CPUs are aligned, and messages round memory.
+        limits = {name: offer // (unit := _UNITS.get(name, 1)) * unit for name, offer in lacking.items()}
+        if limits and all(limits.values()):
+            yield (zones.scope, tuple(sorted(limits.items()))), closeness(zone, requests)
+
+
+def _within(
+    problem: PlacementProblem, names: Sequence[str], scope: str, limits: Mapping[str, int]
+) -> Iterator[Change]:
+    """Yields the request with at most these amounts in each container, or in each pod if `scope` is "pod".
+
+    Yields nothing if a pod does not request a resource of which its containers have too much: then policies
+    added the amount, and may add it again.
+    """
+    requests: dict[str, dict[str, int]] = {}
+    for pod_set in problem.asked.pod_sets:
+        if pod_set.name in names:
+            alignment = alignment_for(pod_set.shape)
+            new = {
+                n: amount
+                for ask in alignment.limited(limits, scope).pod
+                for n, amount in ask.requests.items()
+            }
+            requests[pod_set.name] = {
+                name: pod_set.shape.requests.get(name, 0) - old + new[name]
+                for ask in alignment.pod
+                for name, old in ask.requests.items()
+                if new[name] < old
+            }
+    if all(amount > 0 for amounts in requests.values() for amount in amounts.values()):
+
+        def limited(shape: ResolvedShape) -> ResolvedShape:
+            return replace(shape, alignment=alignment_for(shape).limited(limits, scope))
+
+        words = _limit_words(problem, names, limits)
+        unit = "pod" if scope == "pod" else "container"
+        yield _changed(problem.with_requests(requests), names, f"{words} a {unit}", limited)
+
+
+def _limit_words(problem: PlacementProblem, names: Sequence[str], limits: Mapping[str, int]) -> str:
+    raised = {name for shape in _shapes(problem, names) for name in shape.raised}
+    stated = numa_messages.amounts({name: n for name, n in limits.items() if name not in raised})
+    added = numa_messages.amounts({name: n for name, n in limits.items() if name in raised})
+    parts = (f"at most {stated}" if stated else "", f"limits of {added}" if added else "")
+    return " and ".join(filter(None, parts))
 
 
 def _shapes(problem: PlacementProblem, names: Sequence[str]) -> list[ResolvedShape]:

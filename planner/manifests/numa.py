@@ -14,7 +14,7 @@ from functools import lru_cache
 from planner.manifests.fields import mapping, maps, text
 from planner.model import quantity
 from planner.model.errors import InputError, Where
-from planner.model.pod import NOTHING, AlignedRequest, Alignment
+from planner.model.pod import NOTHING, AlignedRequest, Alignment, as_one
 from planner.node.topology_manager import (
     GPUS_LABEL,
     MAX_ZONES,
@@ -60,11 +60,7 @@ def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
     is shared by all pods with the same requests, because there are many such pods.
     """
     asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in containers)
-    total: dict[str, int] = {}
-    for ask in asks:
-        for name, amount in ask.requests.items():
-            total[name] = total.get(name, 0) + amount if ask.stays else max(total.get(name, 0), amount)
-    return Alignment(asks, (AlignedRequest("", total),))
+    return Alignment(asks, as_one(asks))
 
 
 def _containers(spec: Mapping[str, object], where: Where) -> Iterator[tuple[Mapping[str, object], bool]]:

@@ -9,8 +9,8 @@ selector only reads `kubernetes.io/metadata.name`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from planner.model.labels import Term, Toleration, holds
 from planner.model.resources import MIG_PREFIX, PART_PREFIXES, WHOLE_GPUS, Resources
@@ -88,6 +88,14 @@ class Alignment:
         """Returns the requests that are aligned one after the other under the scope "container" or "pod"."""
         return self.pod if scope == "pod" else self.containers
 
+    def limited(self, limits: Resources, scope: str) -> Alignment:
+        """Returns the alignment with at most these amounts in each container; under the scope "pod", also in
+        the whole pod.
+        """
+        containers = tuple(_limited(ask, limits) for ask in self.containers)
+        pod = tuple(_limited(ask, limits) for ask in self.pod) if scope == "pod" else as_one(containers)
+        return Alignment(containers, pod)
+
     @property
     def key(self) -> tuple[tuple[bool, tuple[tuple[str, int], ...]], ...]:
         """A hashable value for cache keys; equal alignments have equal keys."""
@@ -101,6 +109,19 @@ class Alignment:
 
 NOTHING = Alignment()
 """The alignment of a pod for which the kubelet aligns nothing."""
+
+
+def as_one(containers: Sequence[AlignedRequest]) -> tuple[AlignedRequest, ...]:
+    """Returns what is aligned for the containers of a pod under the scope `pod`: one request, or none."""
+    total: dict[str, int] = {}
+    for ask in containers:
+        for name, amount in ask.requests.items():
+            total[name] = total.get(name, 0) + amount if ask.stays else max(total.get(name, 0), amount)
+    return (AlignedRequest("", total),) if containers else ()
+
+
+def _limited(ask: AlignedRequest, limits: Resources) -> AlignedRequest:
+    return replace(ask, requests={name: min(n, limits.get(name, n)) for name, n in ask.requests.items()})
 
 
 def assumed(requests: Resources) -> Alignment:

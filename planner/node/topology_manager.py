@@ -50,11 +50,29 @@ class Misfit:
     """A request that the kubelet refuses.
 
     `zones`: by resource, the fewest empty zones that together have the requested amount; 0 if even all of
-    them do not have it.
+    them do not have it. `free`: what each zone had free for the request. `beside`: whether containers before
+    it had taken a part of the zones.
     """
 
     request: AlignedRequest
     zones: Mapping[str, int]
+    free: tuple[Resources, ...]
+    beside: bool
+
+    @property
+    def requested(self) -> dict[str, int]:
+        """The requested amounts of the resources that zones have."""
+        return {name: self.request.requests[name] for name in self.zones}
+
+    @property
+    def closest(self) -> dict[str, int]:
+        """What was free of these resources in one zone: the zone that comes closest to the request.
+
+        The amounts are those of one real zone: the largest amount of each resource may be in another zone
+        each, so that no zone has them together.
+        """
+        zone = max(self.free, key=lambda zone: closeness(zone, self.requested))
+        return {name: zone.get(name, 0) for name in self.zones}
 
 
 POLICY_LABEL = "bayplan.dev/topology-manager-policy"
@@ -126,6 +144,7 @@ def allocate(
 
     `allocatable`: the amounts of the empty zones. `free`: the free amounts, which are modified.
     """
+    beside = False
     for request in requests:
         aligned = {
             name: amount
@@ -134,11 +153,11 @@ def allocate(
         }
         chosen = _chosen(policy, allocatable, free, aligned)
         if chosen is None:
-            return Misfit(
-                request, {name: _fewest(allocatable, name, amount) for name, amount in aligned.items()}
-            )
+            widths = {name: _fewest(allocatable, name, amount) for name, amount in aligned.items()}
+            return Misfit(request, widths, tuple(free), beside)
         if request.stays:
             draw(free, chosen, aligned)
+            beside = True
     return None
 
 
@@ -153,13 +172,11 @@ def _fewest(allocatable: Sequence[Resources], resource: str, amount: int) -> int
     return next((count for count, total in enumerate(totals, start=1) if total >= amount), 0)
 
 
-def max_in_one_zone(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
-    """Returns the largest amount in one empty zone, by resource, for resources that zones have."""
-    return {
-        name: max(zone.allocatable.get(name, 0) for zone in node.zones)
-        for name in resources
-        if any(name in zone.allocatable for zone in node.zones)
-    }
+def closeness(zone: Resources, requests: Resources) -> tuple[int, ...]:
+    """Returns how close a zone comes to having these amounts, for comparisons: how many thousandths of each
+    it has, the scarcest first.
+    """
+    return tuple(sorted(min(1000, 1000 * zone.get(n, 0) // max(1, need)) for n, need in requests.items()))
 
 
 def _is_aligned(allocatable: Sequence[Resources], resource: str, amount: int) -> bool:

@@ -8,7 +8,7 @@ from planner.manifests.cluster import read
 from planner.manifests.numa import numa_from
 from planner.model.errors import InputError, Where
 from planner.model.pod import AlignedRequest
-from planner.node.topology_manager import NumaNode, fewest, max_in_one_zone, misfit
+from planner.node.topology_manager import NumaNode, fewest, misfit
 from webhook.variables.cluster import cluster_variable
 
 GPU = "nvidia.com/gpu"
@@ -108,7 +108,19 @@ def test_now_counts_what_is_available_and_empty_what_is_allocatable():
 def test_more_than_all_zones_have_is_zero_zones():
     """No set of zones gives it."""
     assert fewest(node(), GPU, 9) == 0
-    assert max_in_one_zone(node(), [GPU, "rdma/ib"]) == {GPU: 4}
+
+
+def test_a_refusal_has_the_amounts_of_the_zone_that_comes_closest():
+    """Of 6 GPUs and 4 CPUs, or 1 GPU and 12 CPUs, the first has a larger part of the scarcer resource."""
+    uneven = topology(scope="pod")
+    for zone, gpus, cpus in zip(uneven["zones"], ("6", "1"), ("4", "12"), strict=True):
+        zone["resources"] = [{"name": GPU, "capacity": gpus}, {"name": "cpu", "capacity": cpus}]
+    refusal = misfit(numa_from(uneven, Where()), [ask(5, 13)], occupied=False)
+    assert refusal is not None
+    assert refusal.closest == {GPU: 6, "cpu": 4_000}
+    refusal = misfit(numa_from(uneven, Where()), [ask(2, 10)], occupied=False)
+    assert refusal is not None
+    assert refusal.closest == {GPU: 1, "cpu": 12_000}
 
 
 @pytest.mark.parametrize(

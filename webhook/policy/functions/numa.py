@@ -18,7 +18,7 @@ from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.quantity import show
 from planner.node.eligibility import obstacle
-from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, max_in_one_zone, misfit
+from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, misfit
 from webhook.cel import Function
 
 Json = Any
@@ -34,8 +34,8 @@ def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
     Without names, each node is checked as if it were empty, if the pod may go there and it has enough
     allocatable; {} if one of them accepts the pod. The map describes the first node that rejects it: `node`,
     `nodes` (how many reject it), `policy`, `scope`, `container` ("" for the pod as a whole), and as text the
-    amounts `asked`, `fits` (the most that fits into one zone) and, only with the policy `restricted`, `zones`
-    (how many zones each resource needs; else "").
+    amounts `asked`, `fits` (what one zone has, the one that comes closest, beside the containers before) and,
+    only with the policy `restricted`, `zones` (how many zones each resource needs; else "").
     """
     spec = _map(_map(pod).get("spec"))
     shape = shape_of(spec, Where())
@@ -68,15 +68,15 @@ def _numa_node(entry: Mapping[str, Json]) -> NumaNode:
 
 
 def _misfit_json(node: NumaNode, shortfall: Misfit) -> dict[str, Json]:
-    requests = {name: shortfall.request.requests[name] for name in sorted(shortfall.zones)}
     spans = (f"{name} {count or 'more than all'}" for name, count in sorted(shortfall.zones.items()))
     return {
         "node": node.name,
         "policy": node.policy,
         "scope": node.scope,
         "container": shortfall.request.name,
-        "asked": _text(requests),
-        "fits": _text(max_in_one_zone(node, sorted(shortfall.zones))),
+        "asked": _text(shortfall.requested),
+        "fits": _text(shortfall.closest)
+        + (" left beside the containers before it" if shortfall.beside else ""),
         "zones": ", ".join(spans) if node.policy == RESTRICTED else "",
     }
 
@@ -84,7 +84,7 @@ def _misfit_json(node: NumaNode, shortfall: Misfit) -> dict[str, Json]:
 def _text(amounts: Mapping[str, int]) -> str:
     return ", ".join(
         f"{show(name, amount)} {name}" if name in PINNED else f"{amount} × {name}"
-        for name, amount in amounts.items()
+        for name, amount in sorted(amounts.items())
     )
 
 

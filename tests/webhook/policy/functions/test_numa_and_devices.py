@@ -57,6 +57,21 @@ def test_a_pod_that_no_empty_node_aligns_is_told_what_one_zone_has():
     }
 
 
+def test_what_is_told_is_in_one_zone():
+    """No zone has both four GPUs and 55 CPUs; the first has three quarters of the GPUs."""
+    entry = node()
+    for zone, amounts in zip(entry["zones"], ({GPU: 3, "cpu": 55_000}, {GPU: 4, "cpu": 6_000}), strict=True):
+        zone["allocatable"] = {**ZONE, **amounts}
+    assert numa_misfit(pod((4, 55)), [entry], [])["fits"] == "55 cpu, 500Gi memory, 3 × nvidia.com/gpu"
+
+
+def test_a_container_is_told_what_those_before_it_leave():
+    """Two containers of three GPUs leave one in each zone."""
+    assert numa_misfit(pod((3, 8), (3, 8), (2, 8)), [node()], [])["fits"] == (
+        "47 cpu, 492Gi memory, 1 × nvidia.com/gpu left beside the containers before it"
+    )
+
+
 def test_one_node_that_would_take_it_is_enough():
     """A node without a NodeResourceTopology counts as one."""
     assert numa_misfit(pod((8, 64)), [node("n1"), node("n2", policy="none")], []) == {}
