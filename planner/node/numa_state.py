@@ -25,7 +25,7 @@ Amounts = tuple[tuple[str, int], ...]
 
 _MAX_STATES = 256
 """Maximum number of different states of a node's zones after the same pods in different orders; beyond it the
-pods count as not fitting. Equal pods and equal zones are interchangeable, so gangs of two or three pod
+pods count as not fitting. Equal pods are interchangeable, so gangs of two or three pod
 classes need a few dozen.
 """
 
@@ -34,7 +34,7 @@ classes need a few dozen.
 class NumaState:
     """The allocatable and free amounts of each zone, and the `policy` and `scope` of the Topology Manager.
 
-    `allocatable` and `free` are each sorted by amounts, because zones are interchangeable.
+    `allocatable` and `free` are in the order of the zones' numbers, in which the kubelet chooses.
     """
 
     policy: str
@@ -60,10 +60,10 @@ class NumaState:
         accepted = self.with_new_pod(alignment)
         if accepted is not None:
             return accepted
-        free = [dict(zone) for zone in self.free]
+        free, allocatable = ([dict(zone) for zone in zones] for zones in (self.free, self.allocatable))
         for request in alignment.asks(self.scope):
             if request.stays:
-                draw(free, range(len(free)), request.requests)
+                draw(allocatable, free, range(len(free)), request.requests)
         return self._left(free)
 
     def max_pods(self, alignment: Alignment, limit: int) -> int:

@@ -1,9 +1,13 @@
 """Decides whether the kubelet's Topology Manager admits a pod, from NUMA zones and hints.
 
-Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can provide one
-requested resource; it is preferred if no smaller set has the capacity for it. `single-numa-node` admits a pod
-if one zone provides every resource; `restricted` if one set of zones is a preferred hint for every resource;
-other policies admit everything. A refused pod gets `TopologyAffinityError` and is not retried.
+Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager, read at v1.37.2. A hint is a set of zones that can
+provide one requested resource; it is preferred if no smaller set has the capacity for it. `single-numa-node`
+admits a pod if one zone provides every resource; `restricted` if one set of zones is a preferred hint for
+every resource; other policies admit everything. A refused pod gets `TopologyAffinityError` and is not
+retried. The managers of CPUs, memory and devices then take their amounts from the chosen set (`draw`).
+
+The kubelet's options are those of its defaults: with `prefer-closest-numa-nodes` it chooses by distances,
+which no object tells.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from planner.model.node import Node
 from planner.model.pod import AlignedRequest
@@ -156,7 +161,7 @@ def allocate(
             widths = {name: _fewest(allocatable, name, amount) for name, amount in aligned.items()}
             return Misfit(request, widths, tuple(free), beside)
         if request.stays:
-            draw(free, chosen, aligned)
+            draw(allocatable, free, chosen, aligned)
             beside = True
     return None
 
@@ -194,7 +199,7 @@ def _chosen(
 
     Policy `single-numa-node` allows one zone. `restricted` allows the smallest number of zones whose
     allocatable amounts suffice, which must be the same for every resource. Of the sets with this number of
-    zones, the first in which all amounts are free is chosen.
+    zones, the first in the kubelet's order (`_sets`) in which all amounts are free is chosen.
     """
     if not aligned:
         return ()
@@ -203,7 +208,7 @@ def _chosen(
         widths = {1}
     if len(widths) != 1:  # restricted: no set of zones is a preferred hint for every resource
         return None
-    for zones in itertools.combinations(range(len(free)), widths.pop()):
+    for zones in _sets(len(free), widths.pop()):
         if zones and all(
             sum(free[zone].get(name, 0) for zone in zones) >= amount for name, amount in aligned.items()
         ):
@@ -211,11 +216,52 @@ def _chosen(
     return None
 
 
-def draw(free: list[dict[str, int]], zones: Iterable[int], aligned: Mapping[str, int]) -> None:
-    """Subtracts each amount from these zones in order, from each zone at most what is free there."""
-    zones = tuple(zones)
+@lru_cache(maxsize=128)
+def _sets(count: int, width: int) -> tuple[tuple[int, ...], ...]:
+    """Returns the sets of `width` of `count` zones in the order in which the kubelet prefers them.
+
+    Of bit masks with equally many bits, it prefers the smaller number (bitmask.IsNarrowerThan): zones 1 and 2
+    (0b0110) before zones 0 and 3 (0b1001).
+    """
+    return tuple(sorted(itertools.combinations(range(count), width), key=lambda zones: zones[::-1]))
+
+
+def draw(
+    allocatable: Sequence[Resources],
+    free: list[dict[str, int]],
+    zones: Sequence[int],
+    aligned: Mapping[str, int],
+) -> None:
+    """Subtracts each amount from these zones, from one after the other at most what is free there.
+
+    CPUs are taken in the order of `_cpu_order`, memory from the zone with the lowest number on
+    (updateMachineState in memorymanager/policy_static.go). Which devices of several zones are taken is up to
+    the device plugin and, without its preference, to chance (devicesToAllocate in devicemanager/manager.go);
+    they count as taken from the zone with the lowest number on too.
+    """
     for name, amount in aligned.items():
-        for zone in zones:
+        for zone in _cpu_order(allocatable, free, zones, amount) if name == "cpu" else zones:
             part = min(amount, free[zone].get(name, 0))
             free[zone][name] = free[zone].get(name, 0) - part
             amount -= part
+
+
+def _cpu_order(
+    allocatable: Sequence[Resources], free: Sequence[Resources], zones: Sequence[int], amount: int
+) -> Sequence[int]:
+    """Returns the zones in the order in which the CPU Manager takes this amount from them.
+
+    It takes zones that are wholly free and wholly needed first, then those with the fewest free CPUs
+    (takeByTopologyNUMAPacked in cpumanager/cpu_assignment.go; zones of different sockets it compares by their
+    sockets, which no object tells).
+    """
+    if len(zones) == 1:
+        return zones
+    by_free = sorted(zones, key=lambda zone: (free[zone].get("cpu", 0), zone))
+    whole: list[int] = []
+    for zone in by_free:
+        size = free[zone].get("cpu", 0)
+        if size == allocatable[zone].get("cpu", 0) and size <= amount:
+            whole.append(zone)
+            amount -= size
+    return [*whole, *(zone for zone in by_free if zone not in whole)]

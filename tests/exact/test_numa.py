@@ -16,6 +16,7 @@ from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import AlignedRequest, Alignment, BoundPod, PodShape
 from planner.model.podgroup import PodGroup, PodSet
+from planner.node.numa_state import numa_state_now
 from planner.node.topology_manager import NumaNode, Zone
 from planner.planning.plan import plan
 from tests.builders import gang, node, topology
@@ -56,6 +57,32 @@ def random_instance(random: Random) -> Instance:
     return Instance(snapshot(nodes, [topology("rack")], pods, numa=numa), gang(*sets, reserve="nodes"), numa)
 
 
+def wide_instance(random: Random) -> Instance:
+    """One or two nodes of four zones, each partly in use, whose kubelets may give a pod several zones; two
+    PodSets of one or two pods with some CPUs, or GPUs and CPUs.
+    """
+    nodes, numa, pods = [], {}, []
+    for number in range(random.randint(1, 2)):
+        name, whole = f"n{number}", {GPU: 4, "cpu": 4_000}
+        free = [{GPU: random.randint(1, 4), "cpu": random.choice((1, 2, 3, 4, 4)) * 1000} for _ in range(4)]
+        nodes.append(node(name, gpu=16, cpu=16, labels={"rack": "r"}))
+        numa[name] = NumaNode(
+            name, "restricted", "pod", tuple(Zone(f"node-{z}", whole, left) for z, left in enumerate(free))
+        )
+        used = {resource: sum(whole[resource] - left[resource] for left in free) for resource in whole}
+        taken = Alignment((AlignedRequest("", used),), (AlignedRequest("", used),))
+        pods.append(BoundPod(f"x/{name}", name, {**used, "pods": 1}, alignment=taken))
+    resources = random.choice(((GPU,), ("cpu",), (GPU, "cpu")))
+    sets = []
+    for place in range(2):
+        asked = random.choice((1, 2, 3, 5, 6, 7))
+        requests = {resource: asked * (1000 if resource == "cpu" else 1) for resource in resources}
+        each = (AlignedRequest("", requests),)
+        shape = PodShape({**requests, "pods": 1}, alignment=Alignment(each, each))
+        sets.append(PodSet(f"s{place}", random.randint(1, 2), shape))
+    return Instance(snapshot(nodes, [topology("rack")], pods, numa=numa), gang(*sets, reserve="nodes"), numa)
+
+
 def _pod_set(random: Random, place: int) -> PodSet:
     containers = [
         {GPU: random.randint(0, 4), "cpu": random.choice((0, 1, 2, 6)) * 1000}
@@ -88,12 +115,26 @@ def taken(numa: NumaNode, free: list[dict[str, int]], pod: PodShape) -> list[dic
         serving = [z for z in everywhere if all(sum(left[i][r] for i in z) >= n for r, n in needs.items())]
         if not serving:
             return None
+        chosen = min(serving, key=lambda zones: sum(1 << zone for zone in zones))
         for name, amount in needs.items():
-            for zone in serving[0]:
+            for zone in _cpu_order(numa, left, chosen, amount) if name == "cpu" else chosen:
                 part = min(amount, left[zone][name])
                 left[zone][name] -= part
                 amount -= part
     return left
+
+
+def _cpu_order(numa: NumaNode, left: list[dict[str, int]], zones: tuple[int, ...], amount: int) -> list[int]:
+    """Zones in the CPU Manager's order: whole ones needed whole, then those with the fewest free."""
+    order: list[int] = []
+    while len(order) < len(zones):
+        rest = [zone for zone in zones if zone not in order]
+        needed = amount - sum(left[zone]["cpu"] for zone in order)
+        whole = [
+            z for z in rest if left[z]["cpu"] == numa.zones[z].allocatable["cpu"] and left[z]["cpu"] <= needed
+        ]
+        order.append(min(whole or rest, key=lambda zone: (left[zone]["cpu"], zone)))
+    return order
 
 
 def _width(numa: NumaNode, name: str, amount: int) -> int:
@@ -102,6 +143,26 @@ def _width(numa: NumaNode, name: str, amount: int) -> int:
         if any(sum(z.allocatable[name] for z in some) >= amount for some in combinations(numa.zones, size)):
             return size
     return 0
+
+
+@pytest.mark.parametrize("draw", [random_instance, wide_instance])
+def test_each_pod_gets_the_zones_that_the_kubelet_gives_it(draw):
+    """One pod after another, on every node that publishes zones, until one is refused."""
+    refused = 0
+    for number in range(INSTANCES):
+        instance = draw(Random(number))
+        for numa in instance.numa.values():
+            state, free = numa_state_now(numa, [], []), [dict(zone.available) for zone in numa.zones]
+            for pod_set in instance.group.pod_sets * 2:
+                alignment = pod_set.shape.alignment
+                assert alignment is not None
+                after, left = state.with_new_pod(alignment), taken(numa, free, pod_set.shape)
+                assert (None if after is None else [dict(zone) for zone in after.free]) == left, number
+                if after is None or left is None:
+                    refused += 1
+                    break
+                state, free = after, left
+    assert refused, "the sample has pods that are refused"
 
 
 def holds(instance: Instance, name: str, counts: tuple[int, ...], *, empty: bool = False) -> bool:
@@ -150,12 +211,13 @@ def hosts_needed(instance: Instance, *, empty: bool = False) -> int | None:
     return best
 
 
+@pytest.mark.parametrize("draw", [random_instance, wide_instance])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_numa_zones_are_planned_exactly(chunk):
+def test_numa_zones_are_planned_exactly(chunk, draw):
     """A place is found if and only if some numbers of pods are taken by every node in every order."""
     seen = {"admitted": 0, "queued": 0, "rejected": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        instance = random_instance(Random(number))
+        instance = draw(Random(number))
         answer = plan(instance.snapshot, instance.group)
         seen[answer.decision] += 1
         if not placed(

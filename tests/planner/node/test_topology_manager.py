@@ -8,7 +8,7 @@ from planner.manifests.cluster import read
 from planner.manifests.numa import numa_from
 from planner.model.errors import InputError, Where
 from planner.model.pod import AlignedRequest
-from planner.node.topology_manager import NumaNode, fewest, misfit
+from planner.node.topology_manager import NumaNode, Zone, draw, fewest, misfit
 from webhook.variables.cluster import cluster_variable
 
 GPU = "nvidia.com/gpu"
@@ -73,6 +73,43 @@ def test_restricted_wants_one_set_of_zones_for_every_resource():
     refusal = misfit(node("restricted"), [ask(8, 8)], occupied=True)
     assert refusal is not None
     assert refusal.zones == {GPU: 2, "cpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "refused"),
+    [((5, 4), ""), ((5, 3, 3), "2"), ((3, 3, 5), "")],
+    ids=["two", "three", "other order"],
+)
+def test_of_zone_sets_the_one_with_the_smaller_bit_mask_is_chosen(gpus, refused):
+    """Five GPUs of 1, 3, 3 and 4 come from zones 1 and 2 (0b0110), not from 0 and 3 (0b1001): one is left."""
+    zones = tuple(Zone(f"node-{n}", {GPU: 4}, {GPU: free}) for n, free in enumerate((1, 3, 3, 4)))
+    wanted = [ask(each, name=str(place)) for place, each in enumerate(gpus)]
+    refusal = misfit(NumaNode("n", "restricted", "container", zones), wanted, occupied=True)
+    assert (refusal.request.name if refusal else "") == refused
+
+
+@pytest.mark.parametrize(
+    ("resource", "before", "amount", "after"),
+    [
+        ("cpu", (3, 4), 5, (2, 0)),
+        ("cpu", (3, 2), 4, (1, 0)),
+        ("cpu", (3, 3), 4, (0, 2)),
+        ("cpu", (4, 4), 3, (1, 4)),
+        ("memory", (3, 2), 4, (0, 1)),
+    ],
+    ids=[
+        "a whole zone",
+        "the fewest free",
+        "the lowest number",
+        "no whole zone",
+        "memory: the lowest number",
+    ],
+)
+def test_an_amount_of_several_zones_is_taken_from_them_in_turn(resource, before, amount, after):
+    """Of two zones of four: which of them it is taken from first, and what is left in each."""
+    free = [{resource: left} for left in before]
+    draw([{resource: 4}, {resource: 4}], free, (0, 1), {resource: amount})
+    assert free == [{resource: left} for left in after]
 
 
 @pytest.mark.parametrize("policy", ["none", "best-effort", "", "no such policy"])
