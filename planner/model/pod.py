@@ -112,12 +112,20 @@ NOTHING = Alignment()
 
 
 def as_one(containers: Sequence[AlignedRequest]) -> tuple[AlignedRequest, ...]:
-    """Returns what is aligned for the containers of a pod under the scope `pod`: one request, or none."""
-    total: dict[str, int] = {}
+    """Returns what is aligned for the containers of a pod under the scope `pod`: one request, or none.
+
+    `containers`: in the order in which they start. An init container uses what later ones use again; while it
+    runs, the sidecars before it run too.
+    """
+    lasting: dict[str, int] = {}
+    peak: dict[str, int] = {}
     for ask in containers:
         for name, amount in ask.requests.items():
-            total[name] = total.get(name, 0) + amount if ask.stays else max(total.get(name, 0), amount)
-    return (AlignedRequest("", total),) if containers else ()
+            together = lasting.get(name, 0) + amount
+            peak[name] = max(peak.get(name, 0), together)
+            if ask.stays:
+                lasting[name] = together
+    return (AlignedRequest("", peak),) if containers else ()
 
 
 def _limited(ask: AlignedRequest, limits: Resources) -> AlignedRequest:

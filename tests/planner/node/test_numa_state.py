@@ -64,6 +64,22 @@ def test_the_scope_of_the_pod_adds_up_its_containers():
     assert "at most 4 × nvidia.com/gpu a pod" in answer.message
 
 
+@pytest.mark.parametrize(
+    ("sidecar", "init", "main", "reason"),
+    [(0, 4, 4, "Placed"), (1, 3, 3, "Placed"), (2, 3, 2, "NoNUMAFit"), (2, 1, 3, "NoNUMAFit")],
+)
+def test_an_init_container_does_not_add_to_the_pods_sum(sidecar, init, main, reason):
+    """It has ended when the containers start; a sidecar that started before it goes on."""
+
+    def container(name: str, gpus: int, **fields: str):
+        return {"name": name, "resources": {"limits": {GPU: str(gpus)}}, **fields}
+
+    first = [container("sidecar", sidecar, restartPolicy="Always"), container("init", init)]
+    spec = {"initContainers": first, "containers": [container("main", main)]}
+    group = gang(PodSet("worker", 1, shape_of(spec, Where())), reserve="nodes")
+    assert plan(dgx(topology_manager_scope="pod"), group).reason == reason
+
+
 def test_pods_that_each_fit_alone_may_not_fit_together():
     """Three pods of three GPUs: two a node, though the node has eight."""
     answer = plan(dgx(2), workers(3, 3))
