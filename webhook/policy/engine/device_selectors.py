@@ -103,32 +103,25 @@ class _Selector:
     program: Program
 
     def __call__(self, device: Device) -> bool | None:
-        """Returns whether the device matches; None if this depends on a value that is not known, or if the
-        evaluation exceeds the cost limit.
-        """
-        try:
-            value = self._value(device)
-        except CelError as error:
-            return None if error.kind == "budget" else False
-        return value if isinstance(value, bool) or value is None else False
+        """Returns whether the device matches; None if that is unknown (see `_outcome`)."""
+        outcome = self._outcome(device)
+        return False if isinstance(outcome, str) else outcome
 
     def error(self, device: Device) -> str:
         """See `CelSelectors.error`."""
-        try:
-            self._value(device)
-        except CelError as error:
-            return error.message
-        return ""
+        outcome = self._outcome(device)
+        return outcome if isinstance(outcome, str) else ""
 
-    def _value(self, device: Device) -> object:
-        """Returns the value for the device; None if it depends on a value that is not known."""
+    def _outcome(self, device: Device) -> bool | str | None:
+        """Returns whether the device matches, or the error in which the evaluation ends; None if this depends
+        on a value that is not known, or if the evaluation exceeds the cost limit.
+        """
         lookups = _Lookups(device)
         try:
-            return self.program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
-        except CelError:
-            if lookups.unknown:
-                return None
-            raise
+            value = self.program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
+        except CelError as error:
+            return None if lookups.unknown or error.kind == "budget" else error.message
+        return value is True
 
 
 class _Lookups:

@@ -72,10 +72,11 @@ def test_selectors_that_need_all_of_cel_are_evaluated(expression: str, expected:
         f"{OWN}.type > 3",
         f"{OWN}.driverVersion == '580.65.6'",
         f"{OWN}.type",
+        "dyn(null)",
     ],
 )
 def test_an_error_at_evaluation_means_that_the_device_is_not_given(expression: str) -> None:
-    """What the scheduler would not allocate, the plan does not count on; a version is no string."""
+    """What the scheduler would not allocate, the plan does not count on: null, a version as a string."""
     assert meets_selector(DEVICE_SELECTORS, expression, GPU) is False
 
 
