@@ -18,16 +18,13 @@ _FORM: Final = re.compile(
     r"([+-]?)(\d{1,64}(?:\.\d{0,64})?|\.\d{1,64})(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?", re.ASCII
 )
 _BINARY: Final = {unit + "i": 1024 ** (power + 1) for power, unit in enumerate("KMGTPE")}
-_DECIMAL: Final = {
-    **{unit: Fraction(1000 ** (power + 1)) for power, unit in enumerate("kMGTPE")},
-    **{unit: Fraction(1, 1000 ** (power + 1)) for power, unit in enumerate("mun")},
-}
-_NANO: Final = 10**9
-_DECIMAL_UNITS: Final = ("m", "", *"kMGTPE")
-_EXPONENT_UNITS: Final = ("e-3", "", *(f"e{power}" for power in range(3, 19, 3)))
 _EXPONENTS: Final = {
     unit: 3 * power for power, unit in zip(range(-3, 7), ("n", "u", "m", "", *"kMGTPE"), strict=True)
 }
+_DECIMAL: Final = {unit: Fraction(10) ** exponent for unit, exponent in _EXPONENTS.items()}
+_NANO: Final = 10**9
+_DECIMAL_UNITS: Final = ("m", "", *"kMGTPE")
+_EXPONENT_UNITS: Final = ("e-3", "", *(f"e{power}" for power in range(3, 19, 3)))
 _INT64_DIGITS: Final = 18
 _LONGEST: Final = 160
 """No quantity is longer: a sign, 64 digits on each side of the point, and a unit."""
@@ -75,7 +72,8 @@ def canonical(text: str) -> str:
 # The same few amounts are in each pod. Anybody may write others: hence the bound, and that of their length.
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
-    match = _FORM.fullmatch(text.strip())
+    stripped = text.strip()
+    match = _FORM.fullmatch(stripped)
     if match is None:
         return text
     _, digits, binary, unit, exponent = match.groups()
@@ -84,8 +82,8 @@ def _canonical(text: str) -> str:
     shifted, scale = (whole.lstrip("0") or "0") + decimals, power - len(decimals)
     plain = not binary and len(shifted) <= _INT64_DIGITS and scale >= -3 and scale % 3 == 0
     if plain and not shifted.startswith("0") and not shifted.endswith("000"):
-        return text.strip()
-    amount = parse(text.strip()).amount
+        return stripped
+    amount = parse(stripped).amount
     amount = min(amount, Fraction(INT_MAX)) if binary else amount
     thousandths = math.ceil(abs(amount) * 1000) * (-1 if amount < 0 else 1)
     if binary and not thousandths % 1000 and abs(thousandths) >= 1024_000:
