@@ -90,7 +90,7 @@ class FileSource:
 
     def _read(self, now: float) -> Picture:
         read = documents(self.clusters)
-        snapshot, environment = read_cluster_documents(read, self.settings)
+        snapshot, environment = read_cluster_documents(self.clusters, read, self.settings)
         snapshot = environment.settings("").of(snapshot)
         gangs = standings(world_of_files(snapshot, environment, read, now))
         applied = self.apply(snapshot, environment, now)

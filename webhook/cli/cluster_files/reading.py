@@ -12,8 +12,6 @@ from webhook.admission.environment import Environment
 from webhook.files.reader import Document, documents
 from webhook.policy.engine.device_selectors import read_cluster
 
-NO_NODE = "no Node in it; a cluster has at least one"
-
 
 def read_cluster_files(
     paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS
@@ -24,20 +22,17 @@ def read_cluster_files(
     and for a cluster without nodes: a file that is still being written looks like that, and every workload
     would be rejected.
     """
-    read_documents = documents(paths)
-    if not read_documents:
-        raise InputError(NO_NODE, Where(", ".join(paths)))
-    return read_cluster_documents(read_documents, settings)
+    return read_cluster_documents(paths, documents(paths), settings)
 
 
 def read_cluster_documents(
-    read_documents: Sequence[Document], settings: Settings = DEFAULT_SETTINGS
+    paths: Sequence[str], read_documents: Sequence[Document], settings: Settings = DEFAULT_SETTINGS
 ) -> tuple[Snapshot, Environment]:
-    """Returns the same as `read_cluster_files`, for documents that are already read."""
+    """Returns the same as `read_cluster_files`, for the documents that are already read from these paths."""
     snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
-        files = dict.fromkeys(document.file for document in read_documents)
-        raise InputError(NO_NODE, Where(", ".join(files)))
+        files = dict.fromkeys(document.file for document in read_documents) or paths  # a file may be empty
+        raise InputError("no Node in it; a cluster has at least one", Where(", ".join(files)))
     return snapshot, _environment(read_documents, settings)
 
 
