@@ -370,7 +370,7 @@ def test_where_no_process_can_be_had_the_server_decides(monkeypatch: pytest.Monk
 def test_an_object_that_cannot_be_sent_is_decided_here(pool: Pool) -> None:
     """It is nested more deeply than a message allows."""
     nested: Any = "x"
-    for _ in range(2000):
+    for _ in range(100_000):
         nested = {"x": nested}
     request = replace(request_of(pod(), uid="1"), options=nested)
     decision, worked = pool.decide(request, POLICIES, SOURCE.snapshot(), "mutate", environment())
