@@ -11,9 +11,9 @@ from planner.bandwidth.preferred_level import bandwidth_warning
 from planner.model.words import joined
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
+from webhook.policy.engine.failures import Failure
 from webhook.policy.engine.findings import Findings, message_of
 from webhook.policy.engine.mutation.mutate import Effect
-from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.validate import ANNOTATION_LIMIT
 from webhook.wire.review import Response
 

@@ -27,10 +27,10 @@ and reports every problem with its line, `testing` runs the cases of `tests.yaml
 and `cluster`. `webhook.admission` passes its `Evaluation`; without inputs, policies run on the object alone.
 """
 
+from webhook.policy.engine.failures import Failure
 from webhook.policy.engine.findings import Finding, Findings
 from webhook.policy.engine.inputs import BareInputs, FileParams, Params, PolicyInputs
 from webhook.policy.engine.mutation.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
-from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.validate import run_validating
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.load import load

@@ -1,7 +1,8 @@
 """Runs policies over one object; each policy sees the changes of the previous ones. Pure.
 
 - `inputs`: the interface through which the caller provides parameters, variables and the authorizer
-- `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates
+- `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates;
+  `object_cache`: results computed from these for all policies
 - `sharing`: templates and objects that are equal in all that a policy reads, for which it runs once
 - `parameters`: the parameter objects to which a binding refers
 - `exemptions`: objects to which a policy does not apply, and until when
@@ -10,6 +11,7 @@
 - `mutation`: the mutating policies, and how a mutation is applied
 - `defaults`: the API server's defaults, set before policies see an object
 - `validate`: the validating policies; `findings`: their result
+- `failures`: policies that could not be evaluated
 - `device_selectors`: the CEL expressions that select devices in claims, for the planner
 
 A *target* is what one policy is run on: the object, or a pod template in it. A *run* is one policy on one

@@ -7,21 +7,30 @@ for a policy that runs on templates, a pod template inside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import starmap
+from operator import is_, sub
 from typing import Any, TypeVar
 
 from webhook.cel import CelError, CostBudget
-from webhook.jsontools.path import Path
 from webhook.policy.engine import parameters
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.exemptions import Exemptions
+from webhook.policy.engine.failures import Failure, failure
 from webhook.policy.engine.inputs import FileParams, Params, PolicyInputs, poll_policies
-from webhook.policy.engine.sharing.equal_objects import RUN_LIMIT, SharedForm, SharedRuns
-from webhook.policy.engine.sharing.template_forms import Form, Forms, json_of
+from webhook.policy.engine.object_cache import ObjectCache
+from webhook.policy.engine.sharing.equal_objects import (
+    MAX_OUTCOMES,
+    RUN_LIMIT,
+    SharedForm,
+    SharedRuns,
+)
+from webhook.policy.engine.sharing.no_effect import NoEffect
+from webhook.policy.engine.sharing.template_forms import Form, json_of
 from webhook.policy.engine.targets import Target, own_target, template_targets
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources
 from webhook.policy.model.policy import Expression, ParamKind, ParamRef, Policy, PolicyBinding, PolicySet
@@ -35,28 +44,6 @@ CONDITIONS_SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A policy that could not be evaluated. `label` names the expression that failed, "" for none. `fatal`:
-    the request is refused, as a rule because the failurePolicy is Fail.
-    """
-
-    policy: str
-    binding: str
-    label: str
-    message: str
-    fatal: bool
-
-    def __str__(self) -> str:
-        label = f", {self.label}" if self.label else ""
-        return f"policy {self.policy!r}{label}: {self.message}"
-
-
-def failure(policy: Policy, binding: PolicyBinding, label: str, message: str) -> Failure:
-    """Returns a failure of a policy. This is the only function that reads failurePolicy."""
-    return Failure(policy.name, binding.name, label, message, not policy.ignore_failure)
-
-
-@dataclass(frozen=True, slots=True)
 class PolicyRun:
     """One binding of a policy with one parameter object: None without a paramRef, or if there is none and the
     policy runs without it (see `PolicyPass.runs`).
@@ -65,38 +52,6 @@ class PolicyRun:
     policy: Policy
     binding: PolicyBinding
     params: Mapping[str, Any] | None
-
-
-@dataclass(slots=True)
-class ObjectCache:
-    """Results computed from the object and its templates, shared by all policies.
-
-    Nothing is changed in place: a mutation creates new maps and lists on the path to its change. A part of
-    the object that no policy has changed is therefore the same Python object in each later state, and results
-    for it stay valid. Otherwise, after a mutation of one of n templates, the results of all n would have to
-    be computed again.
-
-    - `own`: the object itself as a target; `templates`: the pod templates of the object `targets_of`, as
-      targets
-    - `defaulted`: by path and `template` (see `PolicyPass.defaulted`), the value there without defaults, and
-      its copy with them
-    - `contents`: by path, the template and its JSON (None if JSON cannot represent it); `by_content`: by this
-      JSON and `template`, the copy with defaults
-    - `variables`: `gang`, `plan` and `cluster` of the object `variables_of`
-    """
-
-    own: Target | None = None
-    targets_of: Any = None
-    templates: tuple[Target, ...] = ()
-    defaulted: dict[tuple[Path, bool], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
-    contents: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
-    by_content: dict[tuple[bytes, bool], dict[str, Any]] = field(default_factory=dict)
-    forms: Forms = field(default_factory=Forms)
-    variables_of: Any = None
-    variables: dict[int, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """By the `id` of a PodSet's name, because the name may be a stand-in, which has no hash: the name, which
-    is kept alive so that no other object gets the same `id`, and the variables.
-    """
 
 
 @dataclass(slots=True)
@@ -127,6 +82,8 @@ class PolicyPass:
     """Parameter objects, by the identities of a paramKind and a paramRef, which policies keep alive and
     share, and whether the policy has no binding.
     """
+    unchanged_params: dict[int, tuple[object, bool]] = field(default_factory=dict)
+    """By the `id` of `former` (see `_are_unchanged`): `former`, which is kept alive, and the result."""
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
@@ -139,9 +96,7 @@ class PolicyPass:
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Returns the targets of a policy on this object; [] if the policy matches none."""
-        own = self.cache.own
-        if own is None or own.raw is not obj:
-            own = self.cache.own = own_target(self.request, obj)
+        own = self._own_target(obj)
         targets = [own] if self._matches(policy.match, own) else []
         if policy.on_templates:
             templates = [target for target in self._templates(obj) if target.raw is not None]
@@ -150,6 +105,12 @@ class PolicyPass:
             else:
                 targets += (target for target in templates if self._matches(policy.match, target))
         return targets
+
+    def _own_target(self, obj: Mapping[str, Any] | None) -> Target:
+        own = self.cache.own
+        if own is None or own.raw is not obj:
+            own = self.cache.own = own_target(self.request, obj)
+        return own
 
     def _templates(self, obj: Mapping[str, Any] | None) -> tuple[Target, ...]:
         cache = self.cache
@@ -187,7 +148,7 @@ class PolicyPass:
         if policy.param_kind is None or binding.param_ref is None:
             yield PolicyRun(policy, binding, None)
             return
-        objects = self._params(policy.param_kind, binding.param_ref, target, unbound=not binding.name)
+        objects = self._params(policy.param_kind, binding.param_ref, target.request, unbound=not binding.name)
         for params in objects:
             yield PolicyRun(policy, binding, params)
         if objects:
@@ -198,14 +159,25 @@ class PolicyPass:
             yield PolicyRun(policy, binding, None)
 
     def _params(
-        self, kind: ParamKind, ref: ParamRef, target: Target, *, unbound: bool
-    ) -> Sequence[Mapping[str, Any]]:
+        self, kind: ParamKind, ref: ParamRef, request: AdmissionRequest, *, unbound: bool
+    ) -> list[Mapping[str, Any]]:
         """Returns the parameter objects to which a paramRef refers (see `parameters.selected`)."""
         key = id(kind), id(ref), unbound
         if key not in self.params:  # nearly all policies of a set use the same object
             objects = self._params_source().objects(kind)
-            self.params[key] = parameters.selected(objects, ref, target.request, unbound=unbound)
+            self.params[key] = parameters.selected(objects, ref, request, unbound=unbound)
         return self.params[key]
+
+    def _are_unchanged(
+        self, kind: ParamKind, ref: ParamRef, unbound: bool, former: list[Mapping[str, Any]]
+    ) -> bool:
+        """Returns whether a paramRef refers to the same objects as in the request of `former`."""
+        remembered = self.unchanged_params.get(id(former))
+        if remembered is None:  # nearly all policies of a form share `former`
+            objects = self._params(kind, ref, self.request, unbound=unbound)
+            unchanged = len(objects) == len(former) and all(map(is_, objects, former))
+            remembered = self.unchanged_params[id(former)] = former, unchanged
+        return remembered[1]
 
     def _params_source(self) -> Params:
         return self.inputs.params or FileParams(self.policies.params)
@@ -292,6 +264,64 @@ class PolicyPass:
         self.budget.add(cost)
         self.conditions_budget.add(conditions_cost)
         return effect
+
+    def known_no_effect(self, policy: Policy, obj: Mapping[str, Any] | None) -> NoEffect | None:
+        """Returns the record of a policy that is known to do nothing to this object, and counts its cost;
+        None if the policy must be run.
+        """
+        record = self._no_effects(obj)
+        row = record.get(id(policy)) if record is not None else None
+        if row is None or row.cost > self.budget.limit or row.conditions_cost > self.conditions_budget.limit:
+            return None
+        if not all(starmap(self._are_unchanged, row.params)):
+            return None
+        self.budget.add(row.cost)
+        return row
+
+    @property
+    def used(self) -> tuple[int, int]:
+        """The cost units of all runs so far: of their match conditions apart, as the second."""
+        return self.budget.used, self.conditions_budget.used
+
+    def record_no_effect(
+        self,
+        policy: Policy,
+        obj: Mapping[str, Any] | None,
+        used: tuple[int, int],
+        ran: Iterable[str] = (),
+        annotations: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """Records that a policy, which has just run, does nothing to this object nor to any other of its
+        form. `used`: the cost units (see there) before it ran; `ran`, `annotations`: as in `NoEffect`.
+        """
+        record = self._no_effects(obj)
+        matches = (policy.match, *(binding.match for binding in policy.bindings))
+        if record is None or not all(match.reads_no_object for match in matches):
+            return
+        kind, refs = policy.param_kind, [(row.param_ref, not row.name) for row in policy.bindings]
+        params = tuple(
+            (kind, ref, unbound, objects)
+            for ref, unbound in refs
+            if kind is not None and ref is not None
+            # No policy has asked for them yet: then this one has no target.
+            if (objects := self.params.get((id(kind), id(ref), unbound))) is not None
+        )
+        cost, conditions_cost = map(sub, self.used, used)
+        if len(record) >= MAX_OUTCOMES:
+            record.clear()
+        record[id(policy)] = NoEffect(policy, params, cost, conditions_cost, tuple(ran), tuple(annotations))
+
+    def _no_effects(self, obj: Mapping[str, Any] | None) -> dict[int, NoEffect] | None:
+        """Returns the record for this state of the object; None if it has none in common with others."""
+        shared_runs = self.shared_runs
+        if shared_runs is None or obj is None:
+            return None
+        if shared_runs.no_effects[0] is not obj:
+            poll_policies()  # once per state of the object, as for one policy
+            own = self._own_target(obj)
+            form = self.form(own, template=False)
+            shared_runs.no_effects = obj, shared_runs.no_effects_of(own, form)
+        return shared_runs.no_effects[1]
 
     def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
         """Returns a key: if two runs of a policy have the same key, they have the same effect.

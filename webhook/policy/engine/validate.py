@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -10,10 +10,11 @@ from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.cel.values.values import type_name
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.failures import Failure, failure
 from webhook.policy.engine.findings import Finding, Findings
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.mutate import runnable_policies
-from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
+from webhook.policy.engine.policy_pass import PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.sharing.equal_objects import SharedForm
 from webhook.policy.engine.sharing.template_forms import Form, with_pod_set_hidden
 from webhook.policy.engine.targets import Target
@@ -44,7 +45,11 @@ FAILURE_KEY = "failure"
 """The key of the audit annotation for a finding with the action Audit, after the policy's name and a dot."""
 
 
-_Passed: TypeAlias = tuple[bool, tuple[tuple[str, str], ...]]
+Annotated: TypeAlias = tuple[str, str]
+"""Name and text of an audit annotation."""
+
+
+_Passed: TypeAlias = tuple[bool, tuple[Annotated, ...]]
 """The result of a policy without a finding or failure: whether its match conditions hold, and its audit
 annotations.
 """
@@ -95,7 +100,7 @@ class _Collected:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.failures: list[Failure] = []
-        self.annotated: list[tuple[str, str]] = []
+        self.annotated: list[Annotated] = []
         self.annotations: dict[str, str] = {}
         self.ran: list[str] = []
 
@@ -126,9 +131,15 @@ class _Collected:
         """Runs one policy. If the object is exempt from it, its findings and failures are removed again: the
         policy runs so that the exemption can report what it would have refused.
         """
+        if (former := policy_pass.known_no_effect(policy, obj)) is not None:
+            self._take(policy, former.ran, former.annotations)
+            return
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
-        self._run(policy_pass, policy, obj)
+        annotated, used = len(self.annotated), policy_pass.used
+        is_common = self._run(policy_pass, policy, obj)
         if len(self.findings) == findings and len(self.failures) == failures:
+            if is_common:
+                policy_pass.record_no_effect(policy, obj, used, self.ran[ran:], self.annotated[annotated:])
             return
 
         def outcome() -> str:
@@ -141,8 +152,18 @@ class _Collected:
         if policy_pass.exemptions.record_use(policy.name, outcome):
             del self.findings[findings:], self.failures[failures:], self.ran[ran:]
 
-    def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """Runs the policy for each target, each binding, and each parameter object."""
+    def _take(self, policy: ValidatingPolicy, ran: Iterable[str], annotations: Iterable[Annotated]) -> None:
+        """Takes over what is known of a policy without a finding or failure."""
+        self.ran += ran
+        for name, text in annotations:
+            self.annotate(policy.name, name, text)
+
+    def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> bool:
+        """Runs the policy for each target, each binding, and each parameter object.
+
+        Returns whether it is known to pass on all new objects with these forms.
+        """
+        is_common = True
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
         # forms (templates that are equal but for stand-ins, see `template_forms.py`) that pass in every run
@@ -181,6 +202,8 @@ class _Collected:
                         )
             if form is not None and not failed:
                 all_passed.add(form)
+            is_common = is_common and not failed and isinstance(form, SharedForm)
+        return is_common
 
     def _passes_as_equal_objects(
         self,
@@ -207,10 +230,7 @@ class _Collected:
         if passed is None:
             return False
         ran, annotations = passed
-        if ran:
-            self.ran.append(policy.name)
-        for name, text in annotations:
-            self.annotate(policy.name, name, text)
+        self._take(policy, [policy.name] if ran else [], annotations)
         return True
 
     def _passes(

@@ -104,6 +104,12 @@ class MatchResources:
         """Whether all objects are selected, whatever their labels."""
         return self.object_selector is EVERYTHING
 
+    @property
+    def reads_no_object(self) -> bool:
+        """Whether neither the labels nor the name of an object decide whether it matches."""
+        rules = (*self.rules, *self.exclude_rules)
+        return self.selects_all and not any(rule.resource_names for rule in rules)
+
     def selects(self, request: AdmissionRequest, obj: Mapping[str, Any] | None) -> bool:
         """Returns whether the object selector matches the object, or the old object of an update."""
         if self.selects_all:

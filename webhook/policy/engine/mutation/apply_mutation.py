@@ -10,9 +10,10 @@ from webhook.cel.values import schema as schemas
 from webhook.cel.values.values import JSONPatch, ObjectValue
 from webhook.jsontools import patch
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.failures import Failure, failure
 from webhook.policy.engine.mutation.apply_merge import MergeError, merge
 from webhook.policy.engine.mutation.schema_check import check_shape
-from webhook.policy.engine.policy_pass import Failure, PolicyRun, failure, failure_of
+from webhook.policy.engine.policy_pass import PolicyRun, failure_of
 from webhook.policy.model.policy import Mutation
 
 

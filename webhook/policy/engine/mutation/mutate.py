@@ -13,10 +13,11 @@ from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.exemptions import Exempted
+from webhook.policy.engine.failures import Failure
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.apply_mutation import mutated_or_failure
 from webhook.policy.engine.mutation.changes import Changes, carry, changes_between, new_values
-from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun
+from webhook.policy.engine.policy_pass import PolicyPass, PolicyRun
 from webhook.policy.engine.sharing.equal_objects import SharedForm
 from webhook.policy.engine.sharing.template_forms import Form, has_stand_in, with_pod_set_hidden
 from webhook.policy.engine.targets import Target
@@ -179,9 +180,14 @@ class MutatingPass:
 
     def _run(self, policy: MutatingPolicy) -> None:
         """Runs one policy; its changes are undone if the object is exempt from it."""
-        obj, effects, failures = self.obj, len(self.effects), len(self.failures)
-        self._apply(policy)
+        policy_pass, obj = self.policy_pass, self.obj
+        if policy_pass.known_no_effect(policy, obj) is not None:
+            return
+        effects, failures, used = len(self.effects), len(self.failures), policy_pass.used
+        is_common = self._apply(policy)
         if len(self.effects) == effects and len(self.failures) == failures:
+            if is_common and self.obj is obj:
+                policy_pass.record_no_effect(policy, obj, used)
             return
 
         def outcome() -> str:
@@ -193,8 +199,12 @@ class MutatingPass:
             self.obj = obj
             del self.effects[effects:], self.failures[failures:]
 
-    def _apply(self, policy: MutatingPolicy) -> None:
-        """Runs each of the policy's bindings on each of its targets, with each of its parameter objects."""
+    def _apply(self, policy: MutatingPolicy) -> bool:
+        """Runs each of the policy's bindings on each of its targets, with each of its parameter objects.
+
+        Returns whether each run is known to do nothing to all new objects with these forms.
+        """
+        does_nothing = True
         for binding in policy.bindings:
             before = self.obj
             outcomes = _Outcomes()
@@ -218,10 +228,12 @@ class MutatingPass:
                         has_effect = has_effect or not is_known or self.obj is not obj
                 if form is not None and not has_effect:
                     outcomes.unchanged.add(form)
+                does_nothing = does_nothing and not has_effect and isinstance(form, SharedForm)
             if self.obj is not before:
                 operations = tuple(patch_between(before, self.obj))
                 if operations:
                     self.effects.append(Effect(policy.name, binding.name, operations))
+        return does_nothing
 
     def _mutate_by_form(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, outcomes: _Outcomes

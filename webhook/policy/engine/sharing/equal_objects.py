@@ -29,6 +29,7 @@ from webhook.cel.values.stand_in import StandIn, StandInRead
 from webhook.jsontools.path import Path, find
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.inputs import PolicyInputs, poll_policies
+from webhook.policy.engine.sharing.no_effect import NoEffect
 from webhook.policy.engine.sharing.template_forms import Form, json_of, pull_policies, with_stand_ins
 from webhook.policy.engine.targets import POD, Target
 from webhook.policy.model.policy import Policy
@@ -66,6 +67,12 @@ stand-in is a copy of the mapping around it.
 """
 
 
+MAX_CONTEXTS: Final = 4
+"""Maximum number of records of the policies without an effect on a form; all are removed when it is reached.
+There is one for each value of `gang` and of the namespace.
+"""
+
+
 RUN_LIMIT: Final = 20_000
 """Maximum cost of a run on a form, in cost units, for its match conditions and for its other expressions. A
 policy that costs more is run on each object: its conditions may be costly, and policies that are run on the
@@ -88,6 +95,10 @@ class SharedForm(Form):
     """The form of equal objects, and the outcomes of policies on them, by what else these depend on."""
 
     outcomes: dict[tuple[object, ...], _Outcome] = field(default_factory=dict)
+    no_effects: dict[tuple[object, ...], dict[int, NoEffect]] = field(default_factory=dict)
+    """The policies without an effect, by their `id`, for each context: all that a policy which reads no
+    stand-in may read besides the form and its parameters.
+    """
 
     def record(self, key: tuple[object, ...], outcome: _Outcome) -> None:
         """Records an outcome under its key."""
@@ -157,6 +168,9 @@ class SharedRuns:
     gangs: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
     """The last state of the object, and the digest of its `gang`; None if `gang` is not available."""
 
+    no_effects: tuple[Any, dict[int, NoEffect] | None] = (None, None)
+    """The last state of the object, and the record of the policies that do nothing to it."""
+
     @classmethod
     def of(cls, request: AdmissionRequest, inputs: PolicyInputs) -> SharedRuns | None:
         """Returns the runs of a request for a new pod, or for a new object with pod templates; None for any
@@ -210,7 +224,7 @@ class SharedRuns:
         policy, params, name = part
         if not policy.uses.isdisjoint(OF_ONE_REQUEST):
             return None
-        gang = self._gang(target, whole) if "gang" in policy.uses else None
+        gang = self.gang(target, whole) if "gang" in policy.uses else None
         if gang is None and "gang" in policy.uses:
             return None
         key = id(policy), id(params), name, self.namespace, gang
@@ -223,6 +237,31 @@ class SharedRuns:
             form.record(key, outcome)
         return cast("Effect | None", outcome.effect)
 
+    def no_effects_of(self, own: Target, form: Form | None) -> dict[int, NoEffect] | None:
+        """Returns the record of the policies without an effect on the new objects of a form, to which the
+        caller adds; None if the form, or what policies read besides it, is that of this object alone.
+
+        `own`: the object itself.
+        """
+        whole, request = own.raw, own.request
+        # A cluster-scoped object may lack parameters in another way (`parameters.fault`). An inlined template
+        # is none of the form's.
+        if whole is None or not isinstance(form, SharedForm) or not request.namespace:
+            return None
+        if self.inputs.inlined(whole):
+            return None
+        gang = self.gang(own, whole) if "gang" in self.inputs.variable_names else b""
+        if gang is None:
+            return None
+        resources = request.resource, request.request_resource
+        context = self.namespace, request.namespace, *resources, tuple(self.inputs.templates(whole)), gang
+        record = form.no_effects.get(context)
+        if record is None:
+            if len(form.no_effects) >= MAX_CONTEXTS:
+                form.no_effects.clear()
+            record = form.no_effects[context] = {}
+        return record
+
     def _variables(self, target: Target, whole: Mapping[str, Any]) -> Mapping[str, Any]:
         remembered = self.variables.get(target.path)
         if remembered is None or remembered[0] is not whole:
@@ -230,7 +269,10 @@ class SharedRuns:
             self.variables[target.path] = remembered
         return remembered[1]
 
-    def _gang(self, target: Target, whole: Mapping[str, Any]) -> bytes | None:
+    def gang(self, target: Target, whole: Mapping[str, Any]) -> bytes | None:
+        """Returns the digest of `gang` without what differs between equal objects; None if it is not
+        available.
+        """
         remembered = self.gangs.get(target.path)
         if remembered is None or remembered[0] is not whole:
             remembered = whole, None
