@@ -15,6 +15,7 @@ from operator import is_, sub
 from typing import Any, TypeVar
 
 from webhook.cel import CelError, CostBudget
+from webhook.cel.values.stand_in import StandIn
 from webhook.policy.engine import parameters
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
@@ -25,6 +26,7 @@ from webhook.policy.engine.inputs import FileParams, Params, PolicyInputs, poll_
 from webhook.policy.engine.object_cache import ObjectCache
 from webhook.policy.engine.sharing.equal_objects import (
     MAX_OUTCOMES,
+    OF_ONE_REQUEST,
     RUN_LIMIT,
     SharedForm,
     SharedRuns,
@@ -247,11 +249,12 @@ class PolicyPass:
                 target,
                 variables,
                 lambda variables, _: variables or {},
-                self.inputs.authorizer,
+                None,
                 budget,
                 form.shown,
                 run.params,
             )
+            activation.update(dict.fromkeys(OF_ONE_REQUEST, StandIn()))
             effect = compute(alone, activation)
             return None if effect is None else (effect, budget.used, conditions_budget.used)
 

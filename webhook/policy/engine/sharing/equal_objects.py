@@ -9,7 +9,7 @@ else that it can read is the same:
 - policy, parameter object, form, Namespace, and the content of the variable `gang` are in its key
 - `cluster` belongs to the owner of `EqualObjects`, who drops it when the nodes change. Values that change
   with pods are stand-ins (`PolicyInputs.variables_of_equal_objects`)
-- a policy that reads another variable (`OF_ONE_REQUEST`) is run on each object.
+- the other variables (`OF_ONE_REQUEST`) are stand-ins.
 
 The only template of a new object has a form in the same way. A run on a form costs a request the same whether
 its outcome is known or not. So whether an object is refused for the cost of its policies does not depend on
@@ -39,7 +39,8 @@ from webhook.workloads.varying_values import varying_paths
 Effect = TypeVar("Effect")
 
 OF_ONE_REQUEST: Final = frozenset(("plan", "request", "authorizer"))
-"""The variables that differ between the requests for equal objects."""
+"""The variables that differ between the requests for equal objects. They are stand-ins: a policy that reads
+`plan` often has a condition that does not hold, and is evaluated before."""
 
 
 MAX_FORMS: Final = 512
@@ -222,8 +223,6 @@ class SharedRuns:
         stand-in, the effect is None.
         """
         policy, params, name = part
-        if not policy.uses.isdisjoint(OF_ONE_REQUEST):
-            return None
         gang = self.gang(target, whole) if "gang" in policy.uses else None
         if gang is None and "gang" in policy.uses:
             return None
