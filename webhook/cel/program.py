@@ -14,6 +14,7 @@ from webhook.cel.libraries import table
 from webhook.cel.syntax.grammar import parse
 from webhook.cel.values.budget import CostBudget, Meter
 from webhook.cel.values.errors import CelError, Origin
+from webhook.cel.values.stand_in import StandIn
 from webhook.cel.values.temporal import format_duration, format_timestamp
 from webhook.cel.values.values import (
     BoolKey,
@@ -123,7 +124,7 @@ def _json(value: Any, meter: Meter) -> Any:
         return value
     if kind is float and not math.isfinite(value):
         raise CelError("type", f"{value} has no JSON form")
-    if kind in (int, bool, float, type(None)):
+    if kind in (int, bool, float, type(None), StandIn):  # a stand-in is copied, not read
         return value
     if isinstance(value, Mapping):
         meter.charge(1 + len(value))

@@ -181,6 +181,39 @@ def test_a_container_that_a_policy_renames_keeps_what_it_runs(
         assert json.dumps(shared.object)
 
 
+@pytest.mark.parametrize(
+    ("expression", "is_shared"),
+    [
+        ('[JSONPatch{op: "add", path: "/metadata", value: labels.add(object.metadata, {"queue": "q"})}]', True),
+        ('[JSONPatch{op: "replace", path: "/metadata/labels", value: object.metadata.labels}]', True),
+        (
+            """[JSONPatch{op: "test", path: "/metadata/labels", value: object.metadata.labels},
+                JSONPatch{op: "remove", path: "/metadata/labels/team"}]""",
+            True,
+        ),
+        (
+            """[JSONPatch{op: "add", path: "/metadata/labels",
+                value: {"team": object.metadata.labels.owner, "owner": object.metadata.labels.team}}]""",
+            False,
+        ),
+        ('[JSONPatch{op: "add", path: "/metadata/annotations", value: object.metadata.labels}]', False),
+        ('[JSONPatch{op: "add", path: "/metadata/labels/third", value: object.metadata.labels.team}]', False),
+        ('[JSONPatch{op: "copy", from: "/metadata/labels/team", path: "/metadata/labels/owner"}]', False),
+        ('[JSONPatch{op: "test", path: "/metadata/labels/team", value: object.metadata.labels.owner}]', False),
+    ],
+)  # fmt: skip
+def test_labels_that_a_patch_copies_are_those_of_the_pod(
+    expression: str, is_shared: bool, evaluated: list[str], inputs: Inputs
+) -> None:
+    """A patch that leaves them where they are is evaluated once, any other one for each pod."""
+    policies, alone = loaded(mutating(patch(expression), api=OURS)), replace(inputs, equal_objects=None)
+    pods = [named_pod(name, labels={"team": name, "owner": f"{name}-owner"}) for name in ("a", "b", "c")]
+    shared = [mutated(policies, obj, inputs).object for obj in pods]
+    assert evaluated.count("spec.mutations[0].jsonPatch.expression") == (1 if is_shared else 4), evaluated
+    assert shared == [mutated(policies, obj, alone).object for obj in pods]
+    assert json.dumps(shared)
+
+
 def test_a_policy_is_run_from_the_beginning_if_its_next_mutation_reads_the_name(inputs: Inputs) -> None:
     """Its first mutation sees the pod, and the `gang` of the pod, as they were."""
     policies = loaded(
