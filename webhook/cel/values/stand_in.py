@@ -8,7 +8,8 @@ values it reads.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 
 class StandInRead(BaseException):
@@ -45,3 +46,11 @@ def false_unless_stand_in(value: object) -> bool:
     if type(value) is StandIn:
         raise StandInRead
     return False
+
+
+def derived(value: Any, derive: Callable[[Any], Any]) -> Any:
+    """Returns `derive(value)`; of a stand-in, the stand-in itself: whoever reads the result, reads the value.
+
+    For functions that compute more from a value than their caller may read.
+    """
+    return value if type(value) is StandIn else derive(value)

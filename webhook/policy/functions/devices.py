@@ -14,6 +14,7 @@ from planner.model.claim_spec import UNKNOWN
 from planner.model.errors import Where
 from planner.model.quantity import amount
 from webhook.cel import Function
+from webhook.cel.values.stand_in import derived
 from webhook.policy.functions.pods import count
 
 Json = Any
@@ -128,12 +129,9 @@ def containers(pod: Json) -> list[dict[str, Json]]:
         {
             "index": index,
             "name": container["name"],
-            "env": [
-                {"name": str(entry.get("name", "")), "value": _text(entry.get("value"))}
-                for entry in _maps(container.get("env"))
-            ],
-            "envFrom": bool(container.get("envFrom")),
-            "mounts": [_text(mount.get("mountPath")) for mount in _maps(container.get("volumeMounts"))],
+            "env": derived(container.get("env"), _variables),
+            "envFrom": derived(container.get("envFrom"), bool),
+            "mounts": derived(container.get("volumeMounts"), _mount_paths),
             "security": container.get("securityContext"),
             "limits": _map(_map(container.get("resources")).get("limits")),
             "gpus": count(container),
@@ -142,6 +140,14 @@ def containers(pod: Json) -> list[dict[str, Json]]:
         for index, container in enumerate(listed)
         if isinstance(container, Mapping) and isinstance(container.get("name"), str)
     ]
+
+
+def _variables(env: Json) -> list[dict[str, str]]:
+    return [{"name": str(entry.get("name", "")), "value": _text(entry.get("value"))} for entry in _maps(env)]
+
+
+def _mount_paths(mounts: Json) -> list[str]:
+    return [_text(mount.get("mountPath")) for mount in _maps(mounts)]
 
 
 def _map(value: Json) -> Mapping[str, Json]:
