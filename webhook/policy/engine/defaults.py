@@ -142,9 +142,9 @@ def _pod_spec(spec: Any) -> None:
 def _container(container: Json) -> None:
     _fill(container, CONTAINER)
     _canonical_amounts(container)
-    image = container.get("image")
-    if isinstance(image, str):
-        _fill(container, {"imagePullPolicy": _pull_policy(image)})
+    policy = pull_policy(container)
+    if policy is not None:
+        container["imagePullPolicy"] = policy
     for port in _maps(container, "ports"):
         _fill(port, {"protocol": "TCP"})
     for variable in _maps(container, "env"):
@@ -167,8 +167,13 @@ def _canonical_amounts(owner: Json) -> None:
                 amounts[resource] = quantity.canonical(str(amount))
 
 
-def _pull_policy(image: str) -> str:
-    """Returns Always for an image without a digest whose tag is `latest` or missing, else IfNotPresent."""
+def pull_policy(container: Mapping[str, Any]) -> Any:
+    """Returns a container's imagePullPolicy, by default Always for an image without a digest whose tag is
+    `latest` or missing, else IfNotPresent; None if there is no image.
+    """
+    stated, image = container.get("imagePullPolicy"), container.get("image")
+    if stated is not None or type(image) is not str:  # it may be a stand-in
+        return stated
     name = image.rpartition("/")[2]
     if "@" in name:
         return "IfNotPresent"

@@ -116,6 +116,8 @@ def runnable_policies(
 ) -> tuple[tuple[PolicyKind, ...], tuple[Skipped, ...]]:
     """Returns the policies whose variables the caller provides, and the policies that are left out."""
     unknown = BAYPLAN_VARIABLES - inputs.variable_names
+    if not unknown:
+        return tuple(policies), ()
     lacking = {policy.name: tuple(sorted(policy.uses & unknown)) for policy in policies}
     runnable = tuple(policy for policy in policies if not lacking[policy.name])
     return runnable, tuple(Skipped(name, lacks) for name, lacks in lacking.items() if lacks)

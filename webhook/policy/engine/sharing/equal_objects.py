@@ -127,18 +127,21 @@ class EqualObjects:
         `show` returns the target with defaults, which are those of a template if `template` is set.
         `templates`: the paths of the templates in it.
         """
-        places = _stand_ins(target.obj or {}, templates)
+        obj = target.obj or {}
+        places = _stand_ins(obj, templates)
         if len(places) > MAX_STAND_INS:
             return None
-        shown = show()
-        content, stand_ins = with_stand_ins(target.obj or {}, places)
+        content, stand_ins = with_stand_ins(obj, places)
         # With the paths of the stand-ins: another object may have the text that stands for them in JSON. With
         # the pull policies: they are the one default that depends on a hidden value.
-        pulls = [pull_policies(find(shown, path)) for path in ((), *templates)]
+        pulls = [pull_policies(find(obj, path)) for path in ((), *templates)]
         digest = _digest((content, tuple(stand_ins), pulls, template), MAX_BYTES)
         if digest is None:
             return None
-        form = self.forms.get(digest) or SharedForm(*with_stand_ins(shown, _stand_ins(shown, templates)))
+        form = self.forms.get(digest)
+        if form is None:
+            shown = show()
+            form = SharedForm(*with_stand_ins(shown, _stand_ins(shown, templates)))
         self.forms.pop(digest, form)
         self.forms[digest] = form
         if len(self.forms) > MAX_FORMS:

@@ -19,6 +19,7 @@ from planner.manifests.pods.pod import AS_SENT, CONTAINER_LISTS, UNREAD
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.diff import equal
 from webhook.jsontools.path import Path, find, replaced
+from webhook.policy.engine.defaults import pull_policy
 from webhook.policy.engine.targets import Target
 
 Json = Mapping[str, Any]
@@ -90,13 +91,12 @@ class Forms:
         self.of_templates[target.path] = target.raw, form
 
     def _form(self, target: Target, show: Show, places: Mapping[Path, StandIn]) -> Form | None:
-        shown = show(target)
-        content = json_of((with_stand_ins(target.raw or {}, places)[0], pull_policies(shown)))
+        content = json_of((with_stand_ins(target.raw or {}, places)[0], pull_policies(target.raw)))
         if content is None:
             return None
         form = self.forms.get(content)
         if form is None:
-            form = self.forms[content] = Form(*with_stand_ins(shown, places))
+            form = self.forms[content] = Form(*with_stand_ins(show(target), places))
         return form
 
 
@@ -168,10 +168,10 @@ def has_stand_in(value: Any) -> bool:
 
 
 def pull_policies(pod: Any) -> list[Any]:
-    """Returns the pull policy of each container's image: the one default that depends on a replaced value.
-    [] for a value that is no pod.
+    """Returns the pull policy of each container's image, with or without defaults: the one default that
+    depends on a replaced value. [] for a value that is no pod.
     """
-    return [(part, index, container.get("imagePullPolicy")) for part, index, container in _containers(pod)]
+    return [(part, index, pull_policy(container)) for part, index, container in _containers(pod)]
 
 
 def _containers(pod: Any) -> Iterator[tuple[str, int, Json]]:
