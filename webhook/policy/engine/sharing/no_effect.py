@@ -2,7 +2,7 @@
 
 About fifty policies concern a new pod, and five of them change it. On a later pod of the same form (see
 `equal_objects.py`), each of the others would be matched, bound to its parameters and looked up for each of
-its parts, only to do nothing: an eighth of the function calls of the decision on a pod.
+its parts, only to do nothing.
 """
 
 from __future__ import annotations

@@ -184,7 +184,10 @@ def test_a_container_that_a_policy_renames_keeps_what_it_runs(
 @pytest.mark.parametrize(
     ("expression", "is_shared"),
     [
-        ('[JSONPatch{op: "add", path: "/metadata", value: labels.add(object.metadata, {"queue": "q"})}]', True),
+        (
+            '[JSONPatch{op: "add", path: "/metadata", value: labels.add(object.metadata, {"queue": "q"})}]',
+            True,
+        ),
         ('[JSONPatch{op: "replace", path: "/metadata/labels", value: object.metadata.labels}]', True),
         (
             """[JSONPatch{op: "test", path: "/metadata/labels", value: object.metadata.labels},
@@ -199,7 +202,10 @@ def test_a_container_that_a_policy_renames_keeps_what_it_runs(
         ('[JSONPatch{op: "add", path: "/metadata/annotations", value: object.metadata.labels}]', False),
         ('[JSONPatch{op: "add", path: "/metadata/labels/third", value: object.metadata.labels.team}]', False),
         ('[JSONPatch{op: "copy", from: "/metadata/labels/team", path: "/metadata/labels/owner"}]', False),
-        ('[JSONPatch{op: "test", path: "/metadata/labels/team", value: object.metadata.labels.owner}]', False),
+        (
+            '[JSONPatch{op: "test", path: "/metadata/labels/team", value: object.metadata.labels.owner}]',
+            False,
+        ),
     ],
 )  # fmt: skip
 def test_labels_that_a_patch_copies_are_those_of_the_pod(
