@@ -39,6 +39,12 @@ WARNINGS_TOTAL = 4096
 """Total length of a response's warnings, in characters, that the API server passes on."""
 
 
+TEXT_LIMIT = 4096
+"""Maximum length of a text of a request outside of its object, in characters. Queues and logs keep some of
+these texts for thousands of calls.
+"""
+
+
 API_VERSION = "admission.k8s.io/v1"
 
 
@@ -46,6 +52,12 @@ _JSON = {list: "array", str: "string", int: "number", float: "number", bool: "bo
 
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+
+
+_NAMESPACE = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)?")
+"""Matches the name of a namespace, and "". Anything else would be another path when objects of the namespace
+are read from the API server, so that holds of a forged review would never be known to have no owner.
+"""
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`'\"(])")
@@ -193,19 +205,22 @@ def _request(request: Mapping[str, Any]) -> AdmissionRequest:
         raise BadCall(f"request.operation is {_short(operation)}; it is one of {', '.join(OPERATIONS)}")
     options = request.get("options")
     asked_kind, asked_resource = request.get("requestKind"), request.get("requestResource")
+    namespace = _text(request, "namespace")
+    if not _NAMESPACE.fullmatch(namespace):
+        raise BadCall(f"request.namespace is {_short(namespace)}, which is no name of a namespace")
     return AdmissionRequest(
-        uid=uid,
+        uid=_bounded(uid, "uid"),
         operation=operation,
         kind=GroupVersionKind(*_triple(request, "kind", "kind")),
         resource=GroupVersionResource(*_triple(request, "resource", "resource")),
-        sub_resource=_text(request, "subResource"),
+        sub_resource=_bounded(_text(request, "subResource"), "subResource"),
         request_kind=GroupVersionKind(*_triple(request, "requestKind", "kind")) if asked_kind else None,
         request_resource=(
             GroupVersionResource(*_triple(request, "requestResource", "resource")) if asked_resource else None
         ),
-        request_sub_resource=_text(request, "requestSubResource"),
+        request_sub_resource=_bounded(_text(request, "requestSubResource"), "requestSubResource"),
         name=_text(request, "name"),
-        namespace=_text(request, "namespace"),
+        namespace=namespace,
         user_info=_user(request.get("userInfo")),
         object=_object(request, "object"),
         old_object=_object(request, "oldObject"),
@@ -219,8 +234,8 @@ def _user(value: object) -> UserInfo:
     info = value if isinstance(value, dict) else {}
     groups, extra = info.get("groups"), info.get("extra")
     return UserInfo(
-        username=str(info.get("username") or ""),
-        uid=str(info.get("uid") or ""),
+        username=_bounded(str(info.get("username") or ""), "userInfo.username"),
+        uid=_bounded(str(info.get("uid") or ""), "userInfo.uid"),
         groups=tuple(map(str, groups)) if isinstance(groups, list) else (),
         extra={str(k): tuple(map(str, v)) for k, v in extra.items() if isinstance(v, list)}
         if isinstance(extra, dict)
@@ -235,7 +250,8 @@ def _triple(request: Mapping[str, Any], key: str, last: str) -> tuple[str, str, 
         raise BadCall(f"request.{key} is no mapping of group, version and {last}")
     if not value.get(last):
         raise BadCall(f"request.{key}.{last} is missing")
-    return value.get("group", ""), value.get("version", ""), value[last]
+    group, version, name = (_bounded(value.get(part, ""), f"{key}.{part}") for part in parts)
+    return group, version, name
 
 
 def _object(request: Mapping[str, Any], key: str) -> dict[str, Any] | None:
@@ -252,6 +268,13 @@ def _text(request: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise BadCall(f"request.{key} is no string")
     return value
+
+
+def _bounded(text: str, key: str) -> str:
+    """Returns the text. Raises `BadCall` if it is longer than `TEXT_LIMIT`."""
+    if len(text) > TEXT_LIMIT:
+        raise BadCall(f"request.{key} has {len(text)} characters, more than the limit of {TEXT_LIMIT}")
+    return text
 
 
 def _flag(request: Mapping[str, Any], key: str) -> bool:
