@@ -37,6 +37,20 @@ because each policy runs on each container, and each resource and constraint is 
 `values`: one requirement may name as many nodes as Kubernetes supports."""
 
 
+LONGEST_WORD = 1_000
+"""Maximum length in characters of the texts in the fields `_WORDS` and `_NAMES`; Kubernetes allows 317. Each
+of them is looked up on nodes, compared with similar ones and kept in caches.
+"""
+
+
+_WORDS = frozenset(("annotations", "labels", "limits", "matchLabels", "nodeSelector", "requests", "values"))
+"""Lists and mappings of texts that users invent. The texts of annotations may be long, their keys may not."""
+
+
+_NAMES = ("key", "name", "topologyKey")
+"""Fields of one such text. The name of the object itself is checked where it is read."""
+
+
 MOST_PARTS = 100_000
 """Maximum number of lists and mappings in one object: enough for 512 PodSets with 190 each."""
 
@@ -90,6 +104,16 @@ class _JsonPart:
         entries = self.value.items() if isinstance(self.value, Mapping) else enumerate(self.value)
         return (_JsonPart(value, key, self) for key, value in entries if isinstance(value, (dict, list)))
 
+    def longest_word(self) -> int:
+        """Returns the length of the longest of the part's texts that `LONGEST_WORD` limits, 0 for none."""
+        value, words = self.value, []
+        if isinstance(value, Mapping) and self.key != "metadata":
+            words = [value.get(name) for name in _NAMES]
+        if self.key in _WORDS:
+            words += value
+            words += value.values() if isinstance(value, Mapping) and self.key != "annotations" else ()
+        return max((len(word) for word in words if isinstance(word, str)), default=0)
+
 
 def _problems(root: Mapping[str, Any]) -> Iterator[str]:
     waiting = [_JsonPart(root)]
@@ -103,6 +127,11 @@ def _problems(root: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"{part.path()} has {len(part.value)} entries; at most {limit} are planned. "
                 "What would work: fewer of them, or several objects"
+            )
+        if (length := part.longest_word()) > LONGEST_WORD:
+            yield (
+                f"{part.path()} has a name of {length} characters; at most {LONGEST_WORD} are planned. "
+                "What would work: a shorter one"
             )
         if parts > MOST_PARTS:
             yield (

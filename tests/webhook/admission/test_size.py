@@ -77,6 +77,52 @@ def test_what_has_more_is_refused_with_field_number_and_bound(make: Any, bound: 
     assert "entries; at most" not in decided(make(bound)).response.message
 
 
+def with_limit(key: str) -> Json:
+    """A pod whose container requests one of a resource."""
+    return pod(containers=[{"name": "main", "image": "i", "resources": {"limits": {key: "1"}}}])
+
+
+def with_annotation(key: str) -> Json:
+    """A pod with an annotation of this key, and of a text that is longer."""
+    obj = pod()
+    obj["metadata"]["annotations"] = {key: "z" * 2_000}
+    return obj
+
+
+def on_host(value: str) -> Json:
+    """A pod that may use only nodes with a label of this value."""
+    return pod(nodeSelector={"kubernetes.io/hostname": value})
+
+
+def avoiding_nodes(key: str) -> Json:
+    """A pod that stays away from nodes with a label of this key."""
+    term = {"matchExpressions": [{"key": key, "operator": "DoesNotExist"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return pod(affinity={"nodeAffinity": required})
+
+
+WORDS = [
+    (avoiding_nodes, ".nodeSelectorTerms[0].matchExpressions[0]"),
+    (lambda name: pod(containers=[{"name": name, "image": "i"}]), "spec.containers[0]"),
+    (with_limit, "spec.containers[0].resources.limits"),
+    (with_annotation, "metadata.annotations"),
+    (on_host, "spec.nodeSelector"),
+]
+
+
+@pytest.mark.parametrize(("make", "field"), WORDS, ids=[field for _, field in WORDS])
+def test_a_name_that_is_longer_is_refused_with_field_length_and_bound(make: Any, field: str) -> None:
+    """Caches kept thousands of names of a megabyte, and comparing one took seconds; digits, which Python does
+    not read as a number when there are as many, ended in an internal error.
+    """
+    response = decided(make("n/mig-" + "1" * 5_000)).response
+    assert (response.allowed, response.code) == (False, 422)
+    assert f"{field} has a name of 5006 characters; at most 1000 are planned. What would work" in (
+        response.message
+    )
+    assert "at most 1000" not in decided(make("n" * size.LONGEST_WORD)).response.message
+
+
 def test_the_work_for_what_is_refused_does_not_grow_with_it() -> None:
     """Ten thousand containers cost as much as a thousand."""
     small, large = (pod(containers=containers(count)) for count in (1_000, 10_000))
