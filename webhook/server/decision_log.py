@@ -18,6 +18,11 @@ invalid JSON.
 """
 
 
+LONGEST_NAME = 253
+"""The same for an object's name. The API server checks names after admission, so it may be as long as a body.
+"""
+
+
 def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
     """Returns the log line of a decision: user, object, verdict, its cause, and a summary of the plan.
 
@@ -34,7 +39,7 @@ def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, second
         operation=request.operation,
         kind=request.kind.kind,
         namespace=request.namespace,
-        name=request.name or _generated(request),
+        name=shortened(request.name or _generated(request), LONGEST_NAME),
         user=request.user_info.username,
         dryRun=request.dry_run,
         mode=decision.mode,

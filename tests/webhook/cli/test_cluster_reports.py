@@ -52,6 +52,16 @@ async def test_where_reports_are_not_kept_no_decision_is() -> None:
     assert store.names() == []
 
 
+async def test_news_have_no_name_as_long_as_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of them may wait for the next write."""
+    writer = ReportWriter[DecisionNews](Store(), form(), lambda _: True)
+    obj = {**JOB, "metadata": {"name": "n" * 100_000, "namespace": "research"}}
+    queue: list[DecisionNews] = []
+    monkeypatch.setattr(ReportWriter, "put", lambda _, news: queue.append(news))
+    record(writer, WITHOUT_OWNERS, "mutate", from_object(obj), DECISION)
+    assert [news.object for news in queue] == ["research/Job/" + "n" * 252 + "…"]
+
+
 @pytest.mark.parametrize("metadata", ["text", 1, 1.5, True, ["a"]], ids=str)
 async def test_no_report_tells_of_an_object_whose_metadata_are_no_mapping(metadata: object) -> None:
     """It has no name. Each such call was a traceback in the log."""

@@ -41,6 +41,20 @@ def lacking() -> Any:
     return obj
 
 
+async def test_a_name_of_any_length_makes_no_long_line(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The API server checks the name only after the webhooks."""
+    obj = example(FITS)
+    obj["metadata"]["name"] = "n" * 100_000
+    with caplog.at_level(logging.INFO, "bayplan"):
+        async with serve("superpod-32") as asked:
+            await asked.client.post("/mutate", json=review(obj, uid=UID))
+    (line,) = decisions(caplog)
+    assert line["name"] == "n" * 252 + "…"
+    assert len(orjson.dumps(line)) < 2_000
+
+
 @pytest.mark.parametrize(("obj", "policy"), [(example(NEVER), "multi-topology"), (lacking(), "plan")])
 async def test_a_decision_is_one_line_with_time_request_policy_and_message(
     obj: Any, policy: str, serve: Serve, caplog: pytest.LogCaptureFixture

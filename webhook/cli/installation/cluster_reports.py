@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from planner.model.words import shortened
 from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.updates.unchanged import asks_for_pods
 from webhook.kube.reports import ReportForm, ReportWriter
 from webhook.kube.runtime import ClusterRuntime
 from webhook.report.in_cluster import NAME, DecisionNews, decision_news, merged, objects_in
 from webhook.server.cluster_source import controller_of
+from webhook.server.decision_log import LONGEST_NAME
 from webhook.wire.request import AdmissionRequest
 
 
@@ -50,7 +52,8 @@ def record(
     owner = controller_of(request)
     name = request.name or metadata.get("name") or metadata.get("generateName") or ""
     version = request.kind.api_version
-    full = f"{request.namespace}/{request.kind.kind}/{name}"
+    # The API server checks names after admission, and news may wait for seconds: none is as long as a body.
+    full = f"{request.namespace}/{request.kind.kind}/{shortened(str(name), LONGEST_NAME)}"
     writer.put(
         decision_news(
             full,
