@@ -5,12 +5,15 @@ one.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from dataclasses import dataclass
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from webhook.server.connections import IDLE_SECONDS, Connections, Listener
+from webhook.server.decision_log import json_line
 from webhook.server.http import Webhook
 
 READ_BUFFER = 16 * 1024
@@ -21,6 +24,23 @@ twice as many.
 
 STOP_SECONDS = 10.0
 """Seconds that calls in flight have to finish when the server stops."""
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Replaces aiohttp's traceback for bytes that are no HTTP by the line of a bad call, without these bytes:
+    they may be a part of a body. Returns True: every record is logged.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        reason = error.message.strip().partition(":")[0]
+        record.msg = json_line(event="bad call", status=error.code, message=f"no HTTP: {reason}")
+        record.args, record.exc_info = (), None
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+    return True
+
+
+log = logging.getLogger("bayplan.http")
+log.addFilter(_without_traceback)
 
 
 @dataclass(slots=True)
@@ -83,6 +103,7 @@ async def _listen(
     runner = web.AppRunner(
         app,
         access_log=None,
+        logger=log,
         shutdown_timeout=STOP_SECONDS,
         keepalive_timeout=IDLE_SECONDS,
         auto_decompress=False,

@@ -104,6 +104,28 @@ async def test_an_aborted_upload_is_no_error_of_ours(
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (HEAD + "Transfer-Encoding: chunked\r\n\r\nzz\r\nsecret", "Invalid character in chunk size"),
+        (HEAD + "Content-Length: -5\r\n\r\nsecret", "Invalid character in Content-Length"),
+        ("GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + "secret" * 5_000 + "\r\n\r\n", "Got more than"),
+    ],
+    ids=["chunk", "length", "header"],
+)
+async def test_bytes_that_are_no_http_are_one_line_of_log_without_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: str, reason: str
+) -> None:
+    """A port scan left a traceback for each call, with what was sent."""
+    caplog.set_level(logging.INFO)
+    async with serving(tmp_path) as running:
+        assert await answer_to(running.port, sent)
+    assert [record.exc_info for record in caplog.records if record.exc_info] == []
+    (line,) = [record.getMessage() for record in caplog.records if "no HTTP" in record.getMessage()]
+    assert f'"status":400,"message":"no HTTP: {reason}' in line
+    assert "secret" not in caplog.text
+
+
 async def ended(reader: asyncio.StreamReader) -> bool:
     """Whether the server closes the connection, in order or at once."""
     try:
