@@ -16,7 +16,11 @@ def natural(name: str) -> NaturalKey:
     """Returns a sort key: runs of digits are compared by value, the rest as text, ties (`r1`, `r01`) by the
     whole name.
     """
-    parts = tuple(
-        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(name) if part
-    )
+    parts = (_number(part) if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(name) if part)
     return (*parts, (2, 0, name))
+
+
+def _number(digits: str) -> tuple[int, int, str]:
+    """Returns the sort key of a run of digits of any length; Python reads at most 4,300 as a number."""
+    significant = digits.lstrip("0")
+    return 0, len(significant), significant
