@@ -126,24 +126,28 @@ class Devices:
     def is_counted(self, request: ClaimRequest) -> bool:
         """Reports whether the planner counts the devices of a request.
 
-        Not counted: a ComputeDomain's channels, devices that belong to no single node, and unknown classes.
+        Not counted: a ComputeDomain's channels, what devices of no single node may serve, unknown classes.
         """
         for alternative in (request, *request.alternatives):
             device_request = self.device_request(alternative)
             if alternative.device_class == CHANNEL_CLASS or device_request is None:
                 return False
-            if not self.kinds_with(device_request) and self._is_not_node_local(device_request):
+            if self._may_be_not_node_local(device_request):
                 return False
         return True
 
-    def _is_not_node_local(self, device_request: DeviceRequest) -> bool:
-        """Reports whether the request is for channels, or for devices that belong to no single node."""
-        not_node_local = self.claims.slices.not_node_local
-        # Channels are not read from ResourceSlices: only the selectors' text shows that they are requested.
-        return any(CHANNEL_DRIVER in text for text in device_request.expressions) or any(
+    def _may_be_not_node_local(self, device_request: DeviceRequest) -> bool:
+        """Reports whether devices that belong to no single node match the request, perhaps beside those of
+        nodes, or whether it is for channels.
+        """
+        if any(
             all(meets_selector(self.claims.engine, text, device) for text in device_request.expressions)
-            for device in not_node_local
-        )
+            for device in self.claims.slices.not_node_local
+        ):
+            return True
+        # Channels are not read from ResourceSlices: only the selectors' text shows that they are requested.
+        channels = any(CHANNEL_DRIVER in text for text in device_request.expressions)
+        return channels and not self.kinds_with(device_request)
 
     def claim_spec(self, claim: ResourceClaim) -> ClaimSpec | None:
         """Returns the claim's counted requests (`is_counted`) and their constraints, or None if no request is

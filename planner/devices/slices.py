@@ -87,7 +87,7 @@ class Slices:
     not_node_local: frozenset[Device] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.by_node)
+        return bool(self.by_node or self.not_node_local)
 
 
 NO_SLICES = Slices()
