@@ -93,22 +93,31 @@ def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
     if alternatives and not exactly:
         preferred, *later_alternatives = alternatives
         return replace(preferred, alternatives=tuple(later_alternatives))
-    return _devices(exactly or request, where)
+    return _devices(exactly, where.below("exactly")) if exactly else _devices(request, where)
 
 
 def _devices(wanted: Mapping[str, object], where: Where) -> ClaimRequest:
     """Returns the request in `exactly`, in an alternative, or in the flat form of v1beta1."""
-    everything = text(wanted.get("allocationMode"), where.below("allocationMode")) == "All"
-    stated = integer(wanted.get("count"), where.below("count"))
     device_class = text(wanted.get("deviceClassName"), where.below("deviceClassName"))
     return ClaimRequest(
         device_class,
-        UNKNOWN if everything else stated or 1,
+        _count(wanted, where),
         expressions(wanted.get("selectors"), where.below("selectors")),
         admin_access=wanted.get("adminAccess") is True,
         tolerations=tuple(_tolerations(wanted, where.below("tolerations"))),
         capacity_requests=_min_capacity(wanted, where.below("capacity.requests")),
     )
+
+
+def _count(wanted: Mapping[str, object], where: Where) -> int:
+    """Returns the number of devices of a request, 1 if it states none or 0; `UNKNOWN` for all devices."""
+    mode = text(wanted.get("allocationMode"), where.below("allocationMode"))
+    stated = integer(wanted.get("count"), where.below("count"))
+    if mode not in ("", "ExactCount", "All"):
+        raise InputError(f"expected ExactCount or All, found {mode!r}", where.below("allocationMode"))
+    if stated < 0:
+        raise InputError(f"expected a number above 0, found {stated}", where.below("count"))
+    return UNKNOWN if mode == "All" else stated or 1
 
 
 def _tolerations(wanted: Mapping[str, object], where: Where) -> Iterator[Toleration]:

@@ -76,6 +76,8 @@ def test_claims_templates_and_compute_domains_are_facts():
         ({"exactly": {"count": "eight"}}, "exactly|count"),
         ({"exactly": ["x"]}, "exactly"),
         ({"deviceClassName": 3}, "deviceClassName"),
+        ({"exactly": {"count": -1}}, "exactly.count"),
+        ({"firstAvailable": [{"allocationMode": "all"}]}, r"firstAvailable\[0\].allocationMode"),
     ],
 )
 def test_a_malformed_claim_is_refused_by_field(request_, field):
