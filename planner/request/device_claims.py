@@ -9,7 +9,7 @@ no node has is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
@@ -43,7 +43,13 @@ def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
     that an earlier call added.
     """
     notes: dict[str, None] = {}
-    sets = tuple(_set(devices, pod_set, namespace_of(group.name), notes) for pod_set in group.pod_sets)
+    sharers: dict[str, list[ResolvedPodSet]] = {}
+    for pod_set in group.pod_sets:
+        for source in {use.source for use in pod_set.shape.claims if pod_set.count and not use.template}:
+            sharers.setdefault(source, []).append(pod_set)
+    sets = tuple(
+        _set(devices, pod_set, namespace_of(group.name), sharers, notes) for pod_set in group.pod_sets
+    )
     warnings = (*group.warnings, *(note for note in notes if note not in group.warnings))
     return replace(group, pod_sets=sets, warnings=warnings)
 
@@ -90,7 +96,14 @@ def _noted(group: ResolvedPodGroup) -> ResolvedPodGroup:
     return replace(group, warnings=(*group.warnings, note))
 
 
-def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[str, None]) -> ResolvedPodSet:
+def _set(
+    devices: Devices,
+    pod_set: ResolvedPodSet,
+    namespace: str,
+    sharers: Mapping[str, Sequence[ResolvedPodSet]],
+    notes: dict[str, None],
+) -> ResolvedPodSet:
+    """Returns the PodSet with its claims resolved. `sharers`: by ResourceClaim, the PodSets that name it."""
     # For each requested extended resource that a DeviceClass provides: its name, and the claim for one unit.
     stand_ins = tuple(
         (name, claim_spec)
@@ -102,8 +115,9 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
     if not pod_set.shape.claims:
         return pod_set
     reader = _ClaimReader(devices, pod_set, notes)
-    for use in pod_set.shape.claims:
-        if devices.is_channel(use, namespace):
+    for place, use in enumerate(pod_set.shape.claims):
+        named_before = not use.template and use in pod_set.shape.claims[:place]
+        if named_before or devices.is_channel(use, namespace):
             continue
         claim = devices.find(use, namespace)
         kind = "claim template" if use.template else "claim"
@@ -113,13 +127,13 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
             reader.needs.append(
                 Requirement(NODE_NAME_FIELD, "In", (node,))
             )  # the claim's devices are already allocated on this node
-        elif not use.template and pod_set.count > 1:
-            reader.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
-            reader.shares_claim = True
+        elif not use.template and (count := sum(sharer.count for sharer in sharers.get(use.source, ()))) > 1:
+            reader.note(f"{count} pods share the claim {use.source}: its devices are not counted")
+            reader.shared_with.append((HOSTNAME, tuple(sorted(s.name for s in sharers[use.source]))))
         else:
             reader.claim(claim, f"{kind} {use.source}")
     constraint = pod_set.constraint
-    if reader.shares_claim:  # pods that share a claim share its devices, which are on one node
+    if reader.shared_with:  # pods that share a claim share its devices, which are on one node
         constraint = replace(constraint, required=HOSTNAME, slice_level="", slice_size=0)
     return replace(pod_set, shape=reader.shape(), constraint=constraint)
 
@@ -128,7 +142,8 @@ class _ClaimReader:
     """Collects the resource requests and node requirements of one PodSet, claim by claim.
 
     `notes`: receives the warnings. `needs`: the requirements, all of which a node must satisfy.
-    `shares_claim`: whether pods share a claim and so must be on one node.
+    `shared_with`: for each claim that several pods share, the PodSets that must be on one node, as in
+    `ResolvedShape.co_located_over`.
     """
 
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
@@ -136,7 +151,7 @@ class _ClaimReader:
         self._amounts: Counter[str] = Counter()
         self._claim_specs: list[ClaimSpec] = []
         self.needs: list[Requirement] = []
-        self.shares_claim = False
+        self.shared_with: list[tuple[str, tuple[str, ...]]] = []
 
     def note(self, text: str) -> None:
         """Adds a warning; a repeated text is added once."""
@@ -330,7 +345,11 @@ class _ClaimReader:
             affinity = tuple(t if need in t else (*t, need) for t in affinity) or ((need,),)
         claim_specs = tuple(sorted(self._claim_specs, key=lambda claim_spec: claim_spec.name))
         return replace(
-            shape, requests={**requests, **self._amounts}, affinity=affinity, claim_specs=claim_specs
+            shape,
+            requests={**requests, **self._amounts},
+            affinity=affinity,
+            claim_specs=claim_specs,
+            co_located_over=tuple(dict.fromkeys(pair for pair in self.shared_with if len(pair[1]) > 1)),
         )
 
 

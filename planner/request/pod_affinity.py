@@ -69,7 +69,7 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
                     *_exclusions(snapshot, space, pod_set, neighbours, inner_terms),
                 ),
                 anti_affinity_with=tuple(sorted(anti_affinity[pod_set.name])),
-                co_located_over=tuple(sorted(co_location[pod_set.name])),
+                co_located_over=tuple(sorted({*pod_set.shape.co_located_over, *co_location[pod_set.name]})),
             ),
         )
         for pod_set in sets

@@ -1,0 +1,67 @@
+"""PodSets that name one ResourceClaim share its devices, so all their pods are on one node."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.model.answer import Answer
+from planner.model.labels import Requirement
+from planner.model.pod import ClaimUse, PodShape, PodTerm
+from planner.model.podgroup import PodGroup, PodSet
+from tests.planner.devices.test_catalog import Json, answered, cluster, node, shared_claim, slice_of, template
+
+TWO = (node("a"), node("b"), slice_of("a", 4), slice_of("b", 4))
+SHARED = ClaimUse("shared", False)
+
+
+def gang(*pod_sets: PodSet) -> PodGroup:
+    """A gang of these PodSets, which holds only what it uses."""
+    return PodGroup("team/JobSet/share", pod_sets, reserve="nodes")
+
+
+def role(name: str, cpu: int, *claims: ClaimUse) -> PodSet:
+    """A PodSet of one pod with so many cores."""
+    return PodSet(name, 1, PodShape({"cpu": cpu * 1000, "pods": 1}, claims=claims))
+
+
+def nodes_of(answer: Answer) -> dict[str, str]:
+    """The node of each PodSet."""
+    return {assignment.pod_set: assignment.node for assignment in answer.assignments}
+
+
+@pytest.mark.parametrize("others", [(), (role("data", 60),)])
+def test_pod_sets_that_share_a_claim_are_on_one_node(others: tuple[PodSet, ...]) -> None:
+    """Whether the gang has other pods or not; a warning says that the devices are not counted."""
+    roles = (role("leader", 30, SHARED), role("worker", 30, SHARED), *others)
+    answer = answered(cluster(*TWO, shared_claim()), gang(*roles))
+    assert answer.decision == "admitted"
+    assert nodes_of(answer)["leader"] == nodes_of(answer)["worker"]
+    assert "worker: 2 pods share the claim shared: its devices are not counted" in answer.warnings
+
+
+@pytest.mark.parametrize("others", [(), (role("data", 10),)])
+def test_pod_sets_that_share_a_claim_and_have_no_node_together_are_refused(
+    others: tuple[PodSet, ...],
+) -> None:
+    """The second pod would wait for ever for the node with the devices of the first."""
+    roles = (role("leader", 40, SHARED), role("worker", 40, SHARED), *others)
+    assert answered(cluster(*TWO, shared_claim()), gang(*roles)).decision == "rejected"
+
+
+def test_a_shared_claim_is_kept_beside_affinity_of_the_pods() -> None:
+    """Pod affinity inside the gang adds its own rules to those of the claim."""
+    anti_affinity = PodTerm("kubernetes.io/hostname", (Requirement("role", "In", ("data",)),))
+    data = PodSet("data", 1, PodShape({"cpu": 1000, "pods": 1}, labels={"role": "data"}))
+    leader = PodSet(
+        "leader", 1, PodShape({"cpu": 30_000, "pods": 1}, claims=(SHARED,), terms=(anti_affinity,))
+    )
+    answer = answered(cluster(*TWO, shared_claim()), gang(leader, role("worker", 30, SHARED), data))
+    placed = nodes_of(answer)
+    assert placed["leader"] == placed["worker"] != placed["data"]
+
+
+def test_a_pod_that_names_a_claim_twice_takes_the_devices_once() -> None:
+    """Two entries of one pod may name the same ResourceClaim."""
+    four: Json = {**shared_claim(), "spec": template(4)["spec"]["spec"]}
+    answer = answered(cluster(*TWO, four), gang(role("main", 1, SHARED, SHARED)))
+    assert (answer.decision, answer.warnings) == ("admitted", ())
