@@ -42,6 +42,11 @@ Kubernetes allows 8 alternatives for a request, so three linked requests are sea
 Further combinations are not tried.
 """
 
+MAX_DEVICES = 32
+"""The maximum number of devices of a claim: the API's AllocationResultsMaxSize. kube-scheduler allocates no
+claim that needs more.
+"""
+
 Wanted = tuple[tuple[ClaimSpec, int], ...]
 """Pairs of a claim and the requested number of such claims, sorted by the claim's name."""
 
@@ -102,6 +107,14 @@ def _some_choice_fits(
     return False
 
 
+def needs_too_many(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
+    """Reports whether the claim would get more than `MAX_DEVICES` devices on this node, whichever of its
+    alternatives are chosen.
+    """
+    fewest = [min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices]
+    return sum(fewest) > MAX_DEVICES
+
+
 def _splits(count: int, ways: int) -> Iterator[Vector]:
     """Yields every division of `count` among `ways` alternatives: for 2 among 2 (2, 0), (1, 1), (0, 2)."""
     if ways == 1:
@@ -119,6 +132,8 @@ def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tu
     Two requests are in one set if a constraint links them; a constraint that names no requests links all.
     Demands that the node does not meet even with no device allocated are left out.
     """
+    if needs_too_many(node_devices, claim_spec):
+        return ((),)
     linked = [
         sorted({request for request, _ in constraint.requests})
         for constraint in claim_spec.constraints

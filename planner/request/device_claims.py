@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.devices.allocator import MAX_DEVICES, needs_too_many
 from planner.devices.availability import AvailableDevices
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
@@ -235,10 +236,13 @@ class _ClaimReader:
             unconstrained_specs
         )
         works = "the same devices without the claim's constraints" if ruled else "fewer devices in one pod"
+        why = "no node has all of that together"
+        kinds = [kind.node_devices for kind in self._devices.node_kinds if kind.node_devices]
+        if any(needs_too_many(node_devices, spec) for node_devices in kinds for spec in claim_specs):
+            why = f"Kubernetes allocates at most {MAX_DEVICES} devices to one claim"
+            works = f"several claims of at most {MAX_DEVICES} devices, or fewer devices in one pod"
         return Refusal(
-            "NoSuchDevice",
-            f"{self._set.name} claims {words} ({source}), and no node has all of that together. "
-            f"Would work: {works}.",
+            "NoSuchDevice", f"{self._set.name} claims {words} ({source}), and {why}. Would work: {works}."
         )
 
     # -- by node labels --------------------------------------------------------------------------------------
