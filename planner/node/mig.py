@@ -94,7 +94,7 @@ BOARDS: Mapping[str, Board] = {name: _seven(name, names) for name, names in _SEV
 _PRODUCTS = (  # words in the product label, and the board; the first matching row counts (GB300 before B300)
     (("GB300",), "GB300"),
     (("GB200",), "GB200"),
-    (("GH200", "144GB"), "GH200-144"),
+    (("GH200", "144G"), "GH200-144"),
     (("GH200",), "GH200-96"),
     (("B300",), "B300"),
     (("B200",), "B200"),

@@ -73,6 +73,7 @@ def test_a_profile_means_what_its_board_says():
         ("NVIDIA-GB200", "GB200"),
         ("NVIDIA-H100-NVL", "H100-94"),
         ("NVIDIA-GH200-480GB", "GH200-96"),
+        ("NVIDIA-GH200-144G-HBM3e", "GH200-144"),
     ],
 )
 def test_the_board_is_known_from_the_product_label(product, board):
