@@ -15,9 +15,12 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.podgroup import PodGroup
-from planner.model.resources import COUNT_LABEL, GPU, PRODUCT_LABEL
-from planner.model.words import counted
+from planner.model.resources import COUNT_LABEL, GPU, MIG_STRATEGY_LABEL, PRODUCT_LABEL
+from planner.model.words import counted, listed
 from planner.node.mig import Board, board_of, geometry, gpus_needed
+
+_MOST_NAMED = 6
+"""Maximum number of nodes that a warning names; it only counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,13 @@ class MigPlan:
 
     `configs`: nvidia-mig-parted configurations by name. `by_node`: the name of the configuration of each node
     to divide. `unplaced`: a sentence for each workload and set of slices that no idle node can serve.
+    `warnings`: what else the nodes to divide need before pods get these slices.
     """
 
     configs: Mapping[str, list[dict[str, Any]]]
     by_node: Mapping[str, str]
     unplaced: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -98,15 +103,31 @@ def plan_mig(snapshot: Snapshot, groups: Iterable[PodGroup]) -> MigPlan:
             title = next((name for name, other in configs.items() if other == config), "")
             by_node[node.name] = title or f"bayplan-{len(configs) + 1}"
             configs[by_node[node.name]] = config
-    return MigPlan(configs, by_node, tuple(_words(key, count) for key, count in lacking.items()))
+    unplaced = tuple(_words(key, count) for key, count in lacking.items())
+    return MigPlan(configs, by_node, unplaced, _warnings(snapshot, by_node))
 
 
 def _gpus(node: Node) -> int:
     """Returns the node's number of GPUs: from its label, which includes divided GPUs, else the allocatable
-    amount.
+    amount. Under the MIG strategy `single` both are the number of slices: then the fewest GPUs for these.
     """
     stated = node.labels.get(COUNT_LABEL, "")
-    return int(stated) if stated.isdecimal() else node.allocatable.get(GPU, 0)
+    listed_count = stated.isascii() and stated.isdecimal() and len(stated) < 5
+    count = int(stated) if listed_count else node.allocatable.get(GPU, 0)
+    product, _, profile = node.labels.get(PRODUCT_LABEL, "").partition("-MIG-")
+    board = board_of(product) if profile else None
+    if board is None:
+        return count
+    return gpus_needed(board, {profile.removesuffix("-SHARED").replace(".me", "+me"): count}) or 0
+
+
+def _warnings(snapshot: Snapshot, names: Iterable[str]) -> tuple[str, ...]:
+    """Returns a warning about those of these nodes whose device plugin will not offer slices by profile."""
+    single = [name for name in names if snapshot.nodes[name].labels.get(MIG_STRATEGY_LABEL) == "single"]
+    if not single:
+        return ()
+    subject = f"{listed(single, _MOST_NAMED)}: the MIG strategy is single, which offers slices as {GPU}"
+    return (f"{subject}; set mig.strategy of the GPU operator or device plugin to mixed",)
 
 
 def _workload(group: PodGroup) -> str:

@@ -93,7 +93,7 @@ def run_mig(args: argparse.Namespace) -> int:
     seen = _seen(args)
     gangs = inputs.gangs(args.filename) if args.filename else list(seen.waiting.values())
     plan = plan_mig(seen.snapshot, gangs)
-    for words in plan.unplaced:
+    for words in (*plan.unplaced, *plan.warnings):
         inputs.note(words)
     for name, config in plan.by_node.items():
         label = f"{MIG_CONFIG_LABEL}={config}"

@@ -60,6 +60,36 @@ def test_a_pods_slices_come_from_one_node():
     assert plan.unplaced == ("team/Deployment/chat: no idle node can be cut for 1 pod of 3 × 3g.40gb",)
 
 
+def relabelled(*, gpu: int = 0, **labels: str) -> Snapshot:
+    """The node `a` with other labels of GPU feature discovery, by the last word of their name."""
+    fields = {f"nvidia.com/{name.replace('_', '.')}": value for name, value in labels.items()}
+    return snapshot([node("a", labels=fields, gpu=gpu)], [topology()])
+
+
+def test_under_the_strategy_single_the_count_is_of_slices():
+    """56 slices of 1g.10gb are eight GPUs, and a configuration names no GPU beyond them."""
+    cluster = relabelled(gpu_product="NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", gpu_count="56", gpu=56)
+    assert plan_mig(cluster, [asking(1, seven_80=9)]).by_node == {}
+    (config,) = plan_mig(cluster, [asking(8, seven_80=1)]).configs.values()
+    assert config == [{"devices": [*range(8)], "mig-enabled": True, "mig-devices": {"7g.80gb": 1}}]
+
+
+def test_a_node_of_the_strategy_single_is_told():
+    """Its slices would be offered as nvidia.com/gpu, or not at all if they are not alike."""
+    cluster = relabelled(gpu_product="NVIDIA-H100-80GB-HBM3", gpu_count="8", mig_strategy="single", gpu=8)
+    (warning,) = plan_mig(cluster, [asking(1, one_10=1)]).warnings
+    assert warning.startswith("a: the MIG strategy is single, which offers slices as nvidia.com/gpu; set")
+    mixed = relabelled(gpu_product="NVIDIA-H100-80GB-HBM3", gpu_count="8", mig_strategy="mixed")
+    assert plan_mig(mixed, [asking(1, one_10=1)]).warnings == ()
+
+
+def test_a_count_that_no_node_has_is_not_believed():
+    """It would make an endless configuration."""
+    cluster = relabelled(gpu_product="NVIDIA-H100-80GB-HBM3", gpu_count="9" * 12, gpu=2)
+    (config,) = plan_mig(cluster, [asking(1, one_10=1)]).configs.values()
+    assert [entry["devices"] for entry in config] == [[0], [1]]
+
+
 def test_a_profile_that_the_board_has_not_is_told():
     """1g.5gb is a profile of A100-40 only."""
     shape = PodShape({"nvidia.com/mig-1g.5gb": 1, "pods": 1})
