@@ -25,10 +25,20 @@ from planner.model.resources import (
     PRODUCT_LABEL,
 )
 from planner.model.topology import Domain, Topology
-from planner.node.nvlink import NVLINK_SIZE
+from planner.node.nvlink import stated_size
 
 _NVLINKED = re.compile(r"\b(A100|A800|H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b")
-"""Products with NVLink, unless the product's name also says PCIe."""
+"""Products with NVLink, unless they are cards (`_CARD`)."""
+
+
+_CARD = re.compile(r"\b(PCIE|NVL)\b")
+"""Cards (A100-PCIE-40GB, H100-NVL), whose GPUs have NVLink only where bridges join some of them: only node
+labels tell.
+"""
+
+
+_NARROWER = ((re.compile(r"\b[AH]800\b"), 200.0), (re.compile(r"\bH100.*\b(PCIE|NVL)\b"), 300.0))
+"""Products whose NVLink has a lower rate than that of their generation, with the rate."""
 
 
 _GENERATION = {"ampere": "NVLink 3", "hopper": "NVLink 4", "blackwell": "NVLink 5"}
@@ -57,11 +67,11 @@ def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[
     inside: list[int] = []
     for name, count in gpus.items():
         labels = nodes[name].labels
-        size = labels.get(NVLINK_SIZE, "")
+        size = stated_size(nodes[name])
         if clique := labels.get(CLIQUE_LABEL, ""):
             shared[clique] = shared.get(clique, 0) + count
-        elif size.isdecimal() and 0 < int(size) < count:
-            inside += [min(int(size), count - start) for start in range(0, count, int(size))]
+        elif 0 < size < count:
+            inside += [min(size, count - start) for start in range(0, count, size)]
         else:
             inside.append(count)
     return tuple(sorted((*shared.values(), *inside), reverse=True))
@@ -82,15 +92,17 @@ def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Ra
 
 def _inside(node: Node) -> tuple[float, str]:
     """Returns the rate in GB/s between GPUs of one NVLink domain of the node, and the link's name."""
-    family, product = node.labels.get(FAMILY_LABEL, ""), node.labels.get(PRODUCT_LABEL, "").replace("-", " ")
-    switched = bool(_NVLINKED.search(product)) or not product
+    family = node.labels.get(FAMILY_LABEL, "")
+    product = node.labels.get(PRODUCT_LABEL, "").replace("-", " ").upper()
+    linked = not product or (_NVLINKED.search(product) and not _CARD.search(product))
     interconnect = node.labels.get(INTERCONNECT_LABEL, "")
-    if interconnect == "pcie" or (interconnect != "nvswitch" and ("PCIe" in product or not switched)):
+    if interconnect == "pcie" or (interconnect not in ("nvswitch", "nvlink") and not linked):
         generation = 5 if family in ("hopper", "blackwell") else 4
         return PCIE[generation], f"PCIe Gen{generation} ×16"
     stated = _BY_VERSION.get(node.labels.get(NVLINK_VERSION_LABEL, ""), family)
     if stated in NVLINK:
-        return NVLINK[stated], _GENERATION[stated]
+        narrower = (rate for pattern, rate in _NARROWER if pattern.search(product))
+        return next(narrower, NVLINK[stated]), _GENERATION[stated]
     return NVLINK["hopper"], "NVLink 4 (assumed)"
 
 

@@ -165,6 +165,17 @@ def test_nvlink_domains_are_cliques_hosts_or_parts_of_hosts(labels, gpus, expect
             "PCIe Gen4 ×16 32",
         ),
         (H100 | {"gpu.topology/interconnect": "pcie"}, "PCIe Gen5 ×16 64 GB/s"),
+        (
+            {"nvidia.com/gpu.family": "ampere", "nvidia.com/gpu.product": "NVIDIA-A100-PCIE-40GB"},
+            "PCIe Gen4 ×16 32 GB/s",
+        ),
+        (H100 | {"nvidia.com/gpu.product": "NVIDIA-H100-NVL"}, "PCIe Gen5 ×16 64 GB/s"),
+        (
+            H100 | {"nvidia.com/gpu.product": "NVIDIA-H100-NVL", "gpu.topology/interconnect": "nvlink"},
+            "NVLink 4 300 GB/s",
+        ),
+        (H100 | {"nvidia.com/gpu.product": "NVIDIA-H800"}, "NVLink 4 200 GB/s"),
+        ({"nvidia.com/gpu.family": "ampere", "nvidia.com/gpu.product": "A800-SXM4-80GB"}, "NVLink 3 200"),
         ({}, "NVLink 4 (assumed) 450 GB/s"),
         ({"nvidia.com/nvlink.version": "5"}, "NVLink 5 900 GB/s"),
     ],
