@@ -8,8 +8,8 @@ later; earlier, one slice had both).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from planner.devices.device import Device, Value
 from planner.model.labels import Taint
@@ -57,6 +57,22 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
+class TaintRule:
+    """A taint for all devices of this driver and pool, and of this name; None stands for any (the API's
+    DeviceTaintRule).
+    """
+
+    taint: Taint
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+    def applies_to(self, piece: Slice) -> bool:
+        """Reports whether the rule is about the driver and pool of the slice."""
+        return self.driver in (None, piece.driver) and self.pool in (None, piece.pool)
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSlices:
     """The slices of one node's drivers.
 
@@ -93,9 +109,9 @@ class Slices:
 NO_SLICES = Slices()
 
 
-def gathered(slices: Iterable[Slice]) -> Slices:
-    """Returns the slices by node, without older generations of a pool."""
-    slice_list = list(slices)
+def gathered(slices: Iterable[Slice], rules: Sequence[TaintRule] = ()) -> Slices:
+    """Returns the slices by node, without older generations of a pool, and with the taints of these rules."""
+    slice_list = [_tainted(piece, rules) for piece in slices]
     newest: dict[tuple[str, str], int] = {}
     for piece in slice_list:
         newest[piece.driver, piece.pool] = max(piece.generation, newest.get((piece.driver, piece.pool), 0))
@@ -111,3 +127,19 @@ def gathered(slices: Iterable[Slice]) -> Slices:
     return Slices(
         {node: NodeSlices(tuple(pieces)) for node, pieces in nodes.items()}, frozenset(not_node_local)
     )
+
+
+def _tainted(piece: Slice, rules: Iterable[TaintRule]) -> Slice:
+    applied = [rule for rule in rules if rule.applies_to(piece)]
+    if not applied:
+        return piece
+    offers = {}
+    for name, offer in piece.offers.items():
+        added = [rule.taint for rule in applied if rule.device in (None, name)]
+        offers[name] = replace(offer, taints=sorted_taints((*offer.taints, *added)))
+    return replace(piece, offers=offers)
+
+
+def sorted_taints(taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """Returns the different taints in an order that does not depend on that of the objects."""
+    return tuple(sorted(set(taints), key=lambda taint: (taint.key, taint.value, taint.effect)))

@@ -1,12 +1,12 @@
 """Builds a snapshot from Kubernetes objects, for example the output of `kubectl get -o yaml`.
 
 It reads Nodes, bound pods, Topologies (of KAI, of Kueue with its ResourceFlavors, of Bayplan), Reservations,
-NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices, DeviceClasses, ComputeDomains,
-PersistentVolumes with their claims and StorageClasses, node pools that may grow (of Karpenter, of Cluster
-API, from the Cluster Autoscaler's status), schedulers' ConfigMaps, LimitRanges, ResourceQuotas,
-PriorityClasses and Namespaces. Queues, CustomResourceDefinitions and other kinds of scheduling systems show
-which of these systems are installed. Objects of other kinds are counted and ignored. Invalid objects raise
-`InputError` with file, object and field.
+NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices, DeviceClasses, DeviceTaintRules,
+ComputeDomains, PersistentVolumes with their claims and StorageClasses, node pools that may grow (of
+Karpenter, of Cluster API, from the Cluster Autoscaler's status), schedulers' ConfigMaps, LimitRanges,
+ResourceQuotas, PriorityClasses and Namespaces. Queues, CustomResourceDefinitions and other kinds of
+scheduling systems show which of these systems are installed. Objects of other kinds are counted and ignored.
+Invalid objects raise `InputError` with file, object and field.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, DeviceClass, ResourceClaim
 from planner.devices.selectors import SelectorEngine
-from planner.devices.slices import Slice, gathered
+from planner.devices.slices import Slice, TaintRule, gathered
 from planner.manifests.devices import (
     claim_from,
     class_from,
     domain_template,
     slice_from,
+    taint_rule_from,
 )
 from planner.manifests.fields import mapping, read_cached, sequence, text, texts
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
@@ -87,6 +88,7 @@ class _ClusterObjects:
     templates: dict[str, ResourceClaim] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
+    taint_rules: list[TaintRule] = field(default_factory=list)
     classes: dict[str, DeviceClass] = field(default_factory=dict)
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
@@ -124,7 +126,12 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         settings=result.settings,
         numa=result.numa,
         claims=Claims(
-            result.claims, result.templates, result.domains, gathered(result.slices), result.classes, engine
+            result.claims,
+            result.templates,
+            result.domains,
+            gathered(result.slices, result.taint_rules),
+            result.classes,
+            engine,
         ),
         bounds=result.bounds,
         quotas=result.quotas,
@@ -281,6 +288,11 @@ def _read_slice(objects: _ClusterObjects, item: Mapping[str, object], where: Whe
     objects.slices.append(read_cached(item, where, slice_from))
 
 
+def _read_taint_rule(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    if rule := taint_rule_from(item, where):
+        objects.taint_rules.append(rule)
+
+
 def _read_class(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     name = mapping(item.get("metadata"), where.at_path("metadata"))["name"]
     objects.classes[str(name)] = class_from(item, where)
@@ -372,5 +384,6 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,
     ("resource.k8s.io", "ResourceSlice"): _read_slice,
     ("resource.k8s.io", "DeviceClass"): _read_class,
+    ("resource.k8s.io", "DeviceTaintRule"): _read_taint_rule,
     ("resource.nvidia.com", "ComputeDomain"): _read_domain,
 }

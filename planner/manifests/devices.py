@@ -1,4 +1,5 @@
-"""Reads DRA objects: ResourceClaims, their templates, DeviceClasses, ComputeDomains and ResourceSlices.
+"""Reads DRA objects: ResourceClaims, their templates, DeviceClasses, ComputeDomains, ResourceSlices and
+DeviceTaintRules.
 
 Sources: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`, devices with `basic`); `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only claims;
@@ -13,7 +14,7 @@ from functools import lru_cache
 
 from planner.devices.claims import ClaimRequest, DeviceClass, ResourceClaim
 from planner.devices.device import SINGLE, Device, Value, Version, own_name
-from planner.devices.slices import CHANNEL_DRIVER, Counters, DeviceId, Offer, Slice
+from planner.devices.slices import CHANNEL_DRIVER, Counters, DeviceId, Offer, Slice, TaintRule, sorted_taints
 from planner.manifests.fields import integer, mapping, maps, strings, text
 from planner.model.claim_spec import UNKNOWN, DeviceConstraint
 from planner.model.errors import InputError, Where
@@ -268,13 +269,28 @@ def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
     if not basic.get("taints"):
         return ()
     place = where.below("taints")
-    taints = (
-        Taint(
-            text(entry.get("key"), place), text(entry.get("value"), place), text(entry.get("effect"), place)
-        )
-        for entry in maps(basic.get("taints"), place)
+    return sorted_taints(_taint(entry, place) for entry in maps(basic.get("taints"), place))
+
+
+def _taint(entry: Mapping[str, object], where: Where) -> Taint:
+    return Taint(*(text(entry.get(name), where) for name in ("key", "value", "effect")))
+
+
+def taint_rule_from(item: Mapping[str, object], where: Where) -> TaintRule | None:
+    """Returns a DeviceTaintRule; None for one without a selector, which is about no device, and for one that
+    selects by class or CEL expression (until Kubernetes 1.34), which is not read.
+    """
+    place = where.at_path("spec.deviceSelector")
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    taint = _taint(mapping(spec.get("taint"), where.at_path("spec.taint")), where.at_path("spec.taint"))
+    selector = mapping(spec.get("deviceSelector"), place)
+    if spec.get("deviceSelector") is None or not selector.keys() <= {"driver", "pool", "device"}:
+        return None
+    driver, pool, device = (
+        None if selector.get(key) is None else text(selector[key], place.below(key))
+        for key in ("driver", "pool", "device")
     )
-    return tuple(sorted(taints, key=lambda taint: (taint.key, taint.value, taint.effect)))
+    return TaintRule(taint, driver, pool, device)
 
 
 def _counters(entry: Mapping[str, object], where: Where) -> Counters:

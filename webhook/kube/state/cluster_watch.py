@@ -84,6 +84,7 @@ EXTRAS = (
     Extra("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
     Extra("resource.k8s.io", "resourceslices", "ResourceSlice"),
     Extra("resource.k8s.io", "deviceclasses", "DeviceClass"),
+    Extra("resource.k8s.io", "devicetaintrules", "DeviceTaintRule"),
     Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
     Extra("", "limitranges", "LimitRange"),
     Extra("", "resourcequotas", "ResourceQuota"),

@@ -17,6 +17,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.planner.devices.test_allocator import allocated_claim, gpu_class, limits
 from tests.planner.devices.test_catalog import claiming, node, pod, slice_of, template
+from tests.planner.devices.test_taint_rules import rule
 from webhook.policy.engine.device_selectors import read_cluster
 
 Json = dict[str, Any]
@@ -41,6 +42,7 @@ def cluster(*hardware: Json) -> Snapshot:
         BEFORE,
         (*BEFORE, allocated_claim("other", "b", "gpu-0", "gpu-1", "gpu-2")),
         (*BEFORE, allocated_claim("x", "b", "gpu-3")),
+        (*BEFORE, rule({"pool": "b", "device": "gpu-1"})),
         (
             slice_of("a", 4),
             slice_of("b", 4),
@@ -50,7 +52,7 @@ def cluster(*hardware: Json) -> Snapshot:
     ],
     ids=(
         *("template", "one slice", "both slices", "slice gone", "all slices gone", "template gone", "same"),
-        *("another claim", "a claim elsewhere", "all of a node"),
+        *("another claim", "a claim elsewhere", "a taint rule", "all of a node"),
     ),
 )
 def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
