@@ -83,6 +83,16 @@ class NodeDevices:
             masks = self._matching[request] = selected, allowed
         return masks
 
+    def untolerated(self, request: DeviceRequest) -> set[str]:
+        """Returns the taints that keep the request from devices that match it, as KEY=VALUE:EFFECT."""
+        selected, allowed = self.matching(request)
+        return {
+            str(taint)
+            for index in bits(selected & ~allowed)
+            for taint in self.devices[index].taints
+            if not _tolerated((taint,), request.tolerations)
+        }
+
     def count(self, request: DeviceRequest) -> int:
         """Returns how many devices a request takes on this node: with `allocationMode: All`, all that match.
         If none matches, the result is more than the node has, so that the request never fits.

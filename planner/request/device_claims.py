@@ -21,7 +21,7 @@ from planner.devices.device import Device
 from planner.devices.devices_by_node import NodeKind
 from planner.devices.pools import is_claimed, pool_amounts, pool_of
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of, is_claim_spec
-from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.labels import NODE_NAME_FIELD, Requirement, Toleration
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
@@ -125,9 +125,8 @@ def _set(
         if claim is None:
             reader.note(f"the {kind} {use.source} is not known in {namespace}: its devices are not planned")
         elif not use.template and (node := devices.node_of(claim)):
-            reader.needs.append(
-                Requirement(NODE_NAME_FIELD, "In", (node,))
-            )  # the claim's devices are already allocated on this node
+            # The claim's devices are already allocated on this node.
+            reader.needs.append(Requirement(NODE_NAME_FIELD, "In", (node,)))
         elif not use.template and (count := sum(sharer.count for sharer in sharers.get(use.source, ()))) > 1:
             reader.note(f"{count} pods share the claim {use.source}: its devices are not counted")
             reader.shared_with.append((HOSTNAME, tuple(sorted(s.name for s in sharers[use.source]))))
@@ -231,13 +230,19 @@ class _ClaimReader:
 
     def _misfit_refusal(self, claim_specs: Sequence[ClaimSpec], source: str) -> Refusal:
         words = "; ".join(claim_spec.words for claim_spec in claim_specs)
-        unconstrained_specs = [claim_spec_of(claim_spec.choices) for claim_spec in claim_specs]
         ruled = any(claim_spec.constraints for claim_spec in claim_specs) and self._fits_some_node(
-            unconstrained_specs
+            [claim_spec_of(claim_spec.choices) for claim_spec in claim_specs]
         )
         works = "the same devices without the claim's constraints" if ruled else "fewer devices in one pod"
         why = "no node has all of that together"
         kinds = [kind.node_devices for kind in self._devices.node_kinds if kind.node_devices]
+        requests = [request for spec in claim_specs for choice in spec.choices for request in choice]
+        taints = {
+            taint for devices in kinds for request in requests for taint in devices.untolerated(request)
+        }
+        if taints and self._fits_some_node([_tolerating_all(spec) for spec in claim_specs]):
+            why = f"devices that match are tainted ({listed(sorted(taints), _MOST_NAMED)})"
+            works = "tolerations of these taints in the claim's requests"
         if any(needs_too_many(node_devices, spec) for node_devices in kinds for spec in claim_specs):
             why = f"Kubernetes allocates at most {MAX_DEVICES} devices to one claim"
             works = f"several claims of at most {MAX_DEVICES} devices, or fewer devices in one pod"
@@ -355,6 +360,13 @@ class _ClaimReader:
             claim_specs=claim_specs,
             co_located_over=tuple(dict.fromkeys(pair for pair in self.shared_with if len(pair[1]) > 1)),
         )
+
+
+def _tolerating_all(claim_spec: ClaimSpec) -> ClaimSpec:
+    """Returns the claim with requests that tolerate every taint of a device."""
+    all_taints = (Toleration(operator="Exists"),)
+    choices = [[replace(request, tolerations=all_taints) for request in some] for some in claim_spec.choices]
+    return claim_spec_of(choices, claim_spec.constraints)
 
 
 def _cut(text: str) -> str:

@@ -63,3 +63,21 @@ def test_a_malformed_rule_is_refused_by_field() -> None:
     """With its name."""
     with pytest.raises(InputError, match=r"DeviceTaintRule repair: spec\.deviceSelector\.pool"):
         cluster(*TWO, rule({"pool": 3}))
+
+
+def test_a_refusal_for_taints_names_them_and_the_remedy() -> None:
+    """With the tolerations that it asks for the gang is admitted."""
+    answer = answered(cluster(*TWO, rule({}), template(1)), claiming(1))
+    assert "devices that match are tainted (repair=now:NoSchedule). Would work: tolerations" in answer.message
+    assert answered(cluster(*TWO, rule({}), template(1, **TOLERATED)), claiming(1)).decision == "admitted"
+
+
+def test_a_refusal_for_numbers_names_no_taint_that_changes_nothing() -> None:
+    """Nine devices are too many, tainted or not."""
+    joint = template(3)
+    joint["spec"]["spec"]["devices"]["requests"].append(
+        {"name": "more", **template(2)["spec"]["spec"]["devices"]["requests"][0]}
+    )
+    joint["spec"]["spec"]["devices"]["requests"][1]["name"] = "more"
+    answer = answered(cluster(*TWO, rule({"device": "gpu-1"}), joint), claiming(1))
+    assert "no node has all of that together. Would work: fewer devices in one pod" in answer.message
