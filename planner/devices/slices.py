@@ -1,9 +1,10 @@
 """ResourceSlices: the devices that drivers offer on each node.
 
 Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool (`spec.pool`) may have its
-devices and their shared counters in several slices; only slices of its newest generation count. NVIDIA's
-driver writes the counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and
-later; earlier, one slice had both).
+devices and their shared counters in several slices; only slices of its newest generation count, and those of
+the generation before it until the newest has all of its slices: a driver updates one after the other, and
+kube-scheduler allocates nothing of the pool meanwhile. NVIDIA's driver writes the counters of all GPUs into
+one slice and each GPU's devices into another (Kubernetes 1.35 and later; earlier, one slice had both).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Offer:
 @dataclass(frozen=True, slots=True)
 class Slice:
     """One ResourceSlice. `node`: "" if its devices belong to no single node. `offers`: by the device's name.
-    `counters`: by counter set.
+    `counters`: by counter set. `of_pool`: the number of slices in the pool's generation, 0 if not stated.
     """
 
     node: str
@@ -54,6 +55,7 @@ class Slice:
     generation: int = 0
     offers: Mapping[str, Offer] = field(default_factory=dict)
     counters: Mapping[str, Counters] = field(default_factory=dict)
+    of_pool: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +113,13 @@ NO_SLICES = Slices()
 
 def gathered(slices: Iterable[Slice], rules: Sequence[TaintRule] = ()) -> Slices:
     """Returns the slices by node, without older generations of a pool, and with the taints of these rules."""
-    slice_list = [_tainted(piece, rules) for piece in slices]
-    newest: dict[tuple[str, str], int] = {}
-    for piece in slice_list:
-        newest[piece.driver, piece.pool] = max(piece.generation, newest.get((piece.driver, piece.pool), 0))
+    # Of a device in two generations the newer entry is the last, and so counts in `NodeSlices`.
+    slice_list = sorted((_tainted(piece, rules) for piece in slices), key=lambda piece: piece.generation)
+    oldest = _oldest_generations(slice_list)
     nodes: dict[str, list[Slice]] = {}
     not_node_local: set[Device] = set()
     for piece in slice_list:
-        if piece.generation < newest[piece.driver, piece.pool]:
+        if piece.generation < oldest[piece.driver, piece.pool]:
             continue
         if piece.node:
             nodes.setdefault(piece.node, []).append(piece)
@@ -127,6 +128,22 @@ def gathered(slices: Iterable[Slice], rules: Sequence[TaintRule] = ()) -> Slices
     return Slices(
         {node: NodeSlices(tuple(pieces)) for node, pieces in nodes.items()}, frozenset(not_node_local)
     )
+
+
+def _oldest_generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
+    """Returns by driver and pool the oldest generation that counts: the newest, or the one before it if the
+    newest has fewer slices than it states.
+    """
+    generations: dict[tuple[str, str], dict[int, list[Slice]]] = {}
+    for piece in slices:
+        pool = generations.setdefault((piece.driver, piece.pool), {})
+        pool.setdefault(piece.generation, []).append(piece)
+    oldest = {}
+    for name, pool in generations.items():
+        newest = max(pool)
+        complete = len(pool[newest]) >= pool[newest][0].of_pool
+        oldest[name] = newest if complete else max((n for n in pool if n < newest), default=newest)
+    return oldest
 
 
 def _tainted(piece: Slice, rules: Iterable[TaintRule]) -> Slice:

@@ -233,6 +233,7 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
         integer(pool.get("generation"), where.at_path("spec.pool.generation")),
         offers,
         counters,
+        integer(pool.get("resourceSliceCount"), where.at_path("spec.pool.resourceSliceCount")),
     )
 
 

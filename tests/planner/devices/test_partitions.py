@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
@@ -109,6 +111,30 @@ def test_only_the_newest_slices_of_a_pool_count() -> None:
     old, new = slice_of("a", 4), slice_with("a", device("gpu-0"), device("gpu-1"), generation=2)
     snapshot = cluster(node("a"), old, new, template(1))
     assert (decided(snapshot, 2), decided(snapshot, 3)) == ("admitted", "rejected")
+
+
+@pytest.mark.parametrize("updated", [1, 2, 3])
+def test_a_pool_that_is_being_updated_has_the_devices_of_both_generations(updated: int) -> None:
+    """A driver writes one slice after the other, each over its former self: nothing is refused meanwhile."""
+    slices = [
+        slice_with("a", device(f"gpu-{2 * n}"), device(f"gpu-{2 * n + 1}"), generation=1 + (n < updated))
+        for n in range(3)
+    ]
+    for number, piece in enumerate(slices):
+        piece["metadata"]["name"] = f"a-{number}"
+        piece["spec"]["pool"]["resourceSliceCount"] = 3
+    snapshot = cluster(node("a"), *slices, template(6))
+    assert (decided(snapshot, 1), decided(snapshot, 2)) == ("admitted", "rejected")
+
+
+def test_of_two_generations_of_a_device_the_newer_counts() -> None:
+    """Whatever the order of the slices: here its taint is gone."""
+    tainted = device("gpu-0", taints=[{"key": "sick", "effect": "NoSchedule"}])
+    old, new = slice_with("a", tainted), slice_with("a", device("gpu-0"), generation=2)
+    for piece in (old, new):
+        piece["spec"]["pool"]["resourceSliceCount"] = 2
+    for ordered in ((old, new), (new, old)):
+        assert decided(cluster(node("a"), *ordered, template(1)), 1) == "admitted"
 
 
 def test_many_slices_on_eight_gpus_are_planned_at_once() -> None:
