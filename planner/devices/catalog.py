@@ -279,10 +279,11 @@ class Devices:
 
     def _pools(self, device_request: DeviceRequest) -> Counter[str]:
         """Returns the minimum that a request takes of each pool; empty if its devices are not all GPUs or all
-        MIG devices. MIG devices of several profiles count only in the pool of any profile.
+        MIG devices, or if several claims may share one of them. MIG devices of several profiles count only in
+        the pool of any profile.
         """
         kinds = [] if device_request.admin_access else self.kinds_with(device_request)
-        pools = {pool_of(device) for _, devices in kinds for device in devices}
+        pools = {"" if device.shareable else pool_of(device) for _, devices in kinds for device in devices}
         if not pools or "" in pools or (CLAIMED_GPU in pools and len(pools) > 1):
             return Counter()
         count = device_request.count

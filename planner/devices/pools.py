@@ -68,11 +68,11 @@ def amount_in(offers: Resources, resource: str) -> int:
 
 def pools_of(devices: Iterable[Device]) -> dict[str, int]:
     """Returns the number of these devices in each pool. A MIG device counts in the pool of its profile and in
-    `mig.nvidia.com`.
+    `mig.nvidia.com`; a device that several claims may share, in none.
     """
     amounts: Counter[str] = Counter()
     for device in devices:
-        if name := pool_of(device):
+        if not device.shareable and (name := pool_of(device)):
             amounts[name] += 1
             if name.startswith(CLAIMED_MIG):
                 amounts[CLAIMED_MIG] += 1
