@@ -86,6 +86,14 @@ def _items(document: Document) -> Iterator[Document]:
         raise InputError("is no Kubernetes object: it has no kind", where)
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         for item in value["items"]:
+            if (
+                isinstance(item, dict)
+                and value["kind"] != "List"
+                and not item.keys() & {"apiVersion", "kind"}
+            ):
+                # The API server writes the kind of a NodeList's items only once; kubectl infers it too.
+                kind = value["kind"].removesuffix("List")
+                item = {"apiVersion": value.get("apiVersion"), "kind": kind, **item}
             yield from _items(Document(document.file, document.index, item))
         return
     if not isinstance(value.get("apiVersion"), str):

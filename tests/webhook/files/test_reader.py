@@ -52,3 +52,14 @@ def test_a_key_that_occurs_twice_in_an_object_is_an_error(
     else:
         with pytest.raises(InputError, match=f"key '{repeated}' occurs twice"):
             reader.documents([str(file)])
+
+
+def test_items_of_a_typed_list_have_the_kind_of_the_list(tmp_path: Path) -> None:
+    """The API server leaves it out: `kubectl get --raw /api/v1/nodes`. A plain List says nothing of them."""
+    file = tmp_path / "nodes.json"
+    file.write_text('{"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]}')
+    (item,) = reader.objects([str(file)])
+    assert item.value == {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    file.write_text('{"kind": "List", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]}')
+    with pytest.raises(InputError, match="it has no kind"):
+        reader.objects([str(file)])
