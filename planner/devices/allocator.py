@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
 
@@ -33,7 +34,8 @@ from planner.devices.demand_fit import Demand, DeviceGroup, demand_fits, solve
 from planner.devices.device_masks import bits
 from planner.devices.node_devices import NodeDevices
 from planner.devices.partitions import MAX_STEPS, Vector
-from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest
+from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, claim_spec_of
+from planner.model.labels import Toleration
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
 _MAX_CHOICES = 512
@@ -113,6 +115,13 @@ def needs_too_many(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
     """
     fewest = [min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices]
     return sum(fewest) > MAX_DEVICES
+
+
+def tolerating_all(claim_spec: ClaimSpec) -> ClaimSpec:
+    """Returns the claim with requests that tolerate every taint of a device."""
+    all_taints = (Toleration(operator="Exists"),)
+    choices = [[replace(request, tolerations=all_taints) for request in some] for some in claim_spec.choices]
+    return claim_spec_of(choices, claim_spec.constraints)
 
 
 def _splits(count: int, ways: int) -> Iterator[Vector]:

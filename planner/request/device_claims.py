@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.devices.allocator import MAX_DEVICES, needs_too_many
+from planner.devices.allocator import MAX_DEVICES, needs_too_many, tolerating_all
 from planner.devices.availability import AvailableDevices
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
@@ -21,7 +21,7 @@ from planner.devices.device import Device
 from planner.devices.devices_by_node import NodeKind
 from planner.devices.pools import is_claimed, pool_amounts, pool_of
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of, is_claim_spec
-from planner.model.labels import NODE_NAME_FIELD, Requirement, Toleration
+from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
@@ -130,6 +130,7 @@ def _set(
         elif not use.template and (count := sum(sharer.count for sharer in sharers.get(use.source, ()))) > 1:
             reader.note(f"{count} pods share the claim {use.source}: its devices are not counted")
             reader.shared_with.append((HOSTNAME, tuple(sorted(s.name for s in sharers[use.source]))))
+            reader.claim(claim, f"{kind} {use.source}", counted=False)
         else:
             reader.claim(claim, f"{kind} {use.source}")
     constraint = pod_set.constraint
@@ -157,21 +158,22 @@ class _ClaimReader:
         """Adds a warning; a repeated text is added once."""
         self._notes[f"{self._set.name}: {text}"] = None
 
-    def claim(self, claim: ResourceClaim, source: str) -> None:
+    def claim(self, claim: ResourceClaim, source: str, *, counted: bool = True) -> None:
         """Adds one claim: as a `ClaimSpec` if ResourceSlices list the devices, else as amounts of devices
-        that are derived from node labels. `source`: the claim's kind and name, for messages.
+        that are derived from node labels. `source`: the claim's kind and name, for messages. If not
+        `counted`, it is only refused if no node has its devices.
         """
         if self._devices.claims.slices:
-            self._by_slices(claim, source)
+            self._by_slices(claim, source, counted=counted)
             return
         for rule in claim.constraints:
             self.note(f"no ResourceSlice tells which devices have {rule.words} ({source}): not planned")
-        for request in claim.requests:
+        for request in claim.requests if counted else ():
             self._by_labels(request, source)
 
     # -- by ResourceSlices ---------------------------------------------------------------------------------
 
-    def _by_slices(self, claim: ResourceClaim, source: str) -> None:
+    def _by_slices(self, claim: ResourceClaim, source: str, *, counted: bool) -> None:
         for request in claim.requests:
             self._first_possible(request, source, self._note_unplanned)
         claim_spec = self._devices.claim_spec(claim)
@@ -179,8 +181,9 @@ class _ClaimReader:
             return
         if not self._fits_some_node([claim_spec]):
             raise self._misfit_refusal([claim_spec], source)
-        self._amounts.update(self._devices.min_amounts(claim_spec))
-        self._claim_specs.append(claim_spec)
+        if counted:
+            self._amounts.update(self._devices.min_amounts(claim_spec))
+            self._claim_specs.append(claim_spec)
 
     def _note_unplanned(self, request: ClaimRequest, source: str) -> None:
         """Adds warnings for the parts of a claim's request that are not planned.
@@ -240,7 +243,7 @@ class _ClaimReader:
         taints = {
             taint for devices in kinds for request in requests for taint in devices.untolerated(request)
         }
-        if taints and self._fits_some_node([_tolerating_all(spec) for spec in claim_specs]):
+        if taints and self._fits_some_node([tolerating_all(spec) for spec in claim_specs]):
             why = f"devices that match are tainted ({listed(sorted(taints), _MOST_NAMED)})"
             works = "tolerations of these taints in the claim's requests"
         if any(needs_too_many(node_devices, spec) for node_devices in kinds for spec in claim_specs):
@@ -360,13 +363,6 @@ class _ClaimReader:
             claim_specs=claim_specs,
             co_located_over=tuple(dict.fromkeys(pair for pair in self.shared_with if len(pair[1]) > 1)),
         )
-
-
-def _tolerating_all(claim_spec: ClaimSpec) -> ClaimSpec:
-    """Returns the claim with requests that tolerate every taint of a device."""
-    all_taints = (Toleration(operator="Exists"),)
-    choices = [[replace(request, tolerations=all_taints) for request in some] for some in claim_spec.choices]
-    return claim_spec_of(choices, claim_spec.constraints)
 
 
 def _cut(text: str) -> str:

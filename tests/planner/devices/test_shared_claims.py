@@ -65,3 +65,13 @@ def test_a_pod_that_names_a_claim_twice_takes_the_devices_once() -> None:
     four: Json = {**shared_claim(), "spec": template(4)["spec"]["spec"]}
     answer = answered(cluster(*TWO, four), gang(role("main", 1, SHARED, SHARED)))
     assert (answer.decision, answer.warnings) == ("admitted", ())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_shared_claim_that_no_node_can_serve_is_refused(count: int) -> None:
+    """Whether the pods of one PodSet share it or several PodSets do."""
+    eight: Json = {**shared_claim(), "spec": template(8)["spec"]["spec"]}
+    pod_sets = [PodSet(f"set-{n}", 3 - count, PodShape({"pods": 1}, claims=(SHARED,))) for n in range(count)]
+    answer = answered(cluster(*TWO, eight), gang(*pod_sets))
+    assert (answer.decision, answer.reason) == ("rejected", "NoSuchDevice")
+    assert "no node has more than 4" in answer.message
