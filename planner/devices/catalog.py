@@ -13,10 +13,12 @@ number of devices comes from the node's labels and allocatable amounts; a claim 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.devices.allocator import MAX_DEVICES
 from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
 from planner.devices.device import Device
@@ -190,6 +192,22 @@ class Devices:
         """
         kinds = [(node_kind, self.matching(device_request, node_kind)) for node_kind in self.node_kinds]
         return [(node_kind, devices) for node_kind, devices in kinds if devices]
+
+    def max_count(self, device_request: DeviceRequest) -> int:
+        """Returns how many devices an empty node can give a request at most, by its ResourceSlices: fewer
+        than match it if these exclude one another (parts of a GPU), are tainted, or are too many for a claim.
+        """
+        counts = range(1, MAX_DEVICES + 1)
+        return bisect_left(counts, True, key=lambda n: not self._has(replace(device_request, count=n)))
+
+    def _has(self, device_request: DeviceRequest) -> bool:
+        """Reports whether some empty node has the devices for this request."""
+        wanted = [(claim_spec_of([[device_request]]), 1)]
+        return any(
+            AvailableDevices(node_kind.node_devices).fits(wanted)
+            for node_kind in self.node_kinds
+            if node_kind.node_devices
+        )
 
     def not_understood(self, device_request: DeviceRequest, devices: Iterable[Device]) -> list[str]:
         """Returns the request's expressions that cannot be evaluated for at least one of these devices."""

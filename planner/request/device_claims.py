@@ -198,7 +198,7 @@ class _ClaimReader:
         kinds = self._devices.kinds_with(want)
         max_count = max((sum(counts.values()) for _, counts in kinds), default=0)
         if max_count < max(1, request.count):
-            raise self._count_refusal(request, source, max_count)
+            raise self._count_refusal(request, source, self._devices.max_count(want) or max_count)
         meant = {device for _, counts in kinds for device in counts}
         self._note_selectors(want, meant, source)
         if any(device.shareable for device in meant):
