@@ -117,6 +117,18 @@ def needs_too_many(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
     return sum(fewest) > MAX_DEVICES
 
 
+def overlaps_itself(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
+    """Reports whether a request with adminAccess would need a device that another request of the claim has:
+    within a claim kube-scheduler gives each device once, also to those that take none.
+    """
+    requests = [request for choice in claim_spec.choices for request in choice]
+    if not any(request.admin_access for request in requests):
+        return False
+    usable = _any_of(node_devices, requests, range(len(requests)))
+    fewest = sum(min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices)
+    return usable.bit_count() < fewest and not free_to_share(node_devices, usable)
+
+
 def tolerating_all(claim_spec: ClaimSpec) -> ClaimSpec:
     """Returns the claim with requests that tolerate every taint of a device."""
     all_taints = (Toleration(operator="Exists"),)
@@ -141,7 +153,7 @@ def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tu
     Two requests are in one set if a constraint links them; a constraint that names no requests links all.
     Demands that the node does not meet even with no device allocated are left out.
     """
-    if needs_too_many(node_devices, claim_spec):
+    if needs_too_many(node_devices, claim_spec) or overlaps_itself(node_devices, claim_spec):
         return ((),)
     linked = [
         sorted({request for request, _ in constraint.requests})

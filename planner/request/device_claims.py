@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.devices.allocator import MAX_DEVICES, needs_too_many, tolerating_all
+from planner.devices.allocator import MAX_DEVICES, needs_too_many, overlaps_itself, tolerating_all
 from planner.devices.availability import AvailableDevices
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
@@ -249,6 +249,9 @@ class _ClaimReader:
         if any(needs_too_many(node_devices, spec) for node_devices in kinds for spec in claim_specs):
             why = f"Kubernetes allocates at most {MAX_DEVICES} devices to one claim"
             works = f"several claims of at most {MAX_DEVICES} devices, or fewer devices in one pod"
+        elif any(overlaps_itself(devices, spec) for devices in kinds for spec in claim_specs):
+            why = "a request with adminAccess gets no device that another request of its claim has"
+            works = "that request in a claim of its own"
         return Refusal(
             "NoSuchDevice", f"{self._set.name} claims {words} ({source}), and {why}. Would work: {works}."
         )
