@@ -113,8 +113,7 @@ def needs_too_many(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
     """Reports whether the claim would get more than `MAX_DEVICES` devices on this node, whichever of its
     alternatives are chosen.
     """
-    fewest = [min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices]
-    return sum(fewest) > MAX_DEVICES
+    return _fewest(node_devices, claim_spec) > MAX_DEVICES
 
 
 def overlaps_itself(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
@@ -125,14 +124,23 @@ def overlaps_itself(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
     if not any(request.admin_access for request in requests):
         return False
     usable = _any_of(node_devices, requests, range(len(requests)))
-    fewest = sum(min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices)
+    fewest = _fewest(node_devices, claim_spec)
     return usable.bit_count() < fewest and not free_to_share(node_devices, usable)
+
+
+def _fewest(node_devices: NodeDevices, claim_spec: ClaimSpec) -> int:
+    """Returns the number of devices that the claim gets on this node, with those of its alternatives that take
+    the fewest.
+    """
+    return sum(min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices)
 
 
 def tolerating_all(claim_spec: ClaimSpec) -> ClaimSpec:
     """Returns the claim with requests that tolerate every taint of a device."""
     all_taints = (Toleration(operator="Exists"),)
-    choices = [[replace(request, tolerations=all_taints) for request in some] for some in claim_spec.choices]
+    choices = [
+        [replace(request, tolerations=all_taints) for request in choice] for choice in claim_spec.choices
+    ]
     return claim_spec_of(choices, claim_spec.constraints)
 
 
