@@ -129,9 +129,7 @@ def overlaps_itself(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
 
 
 def _fewest(node_devices: NodeDevices, claim_spec: ClaimSpec) -> int:
-    """Returns the number of devices that the claim gets on this node, with those of its alternatives that take
-    the fewest.
-    """
+    """Returns how many devices the claim gets on this node with the alternatives that take the fewest."""
     return sum(min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices)
 
 
