@@ -15,7 +15,8 @@ from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, outcome
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.findings import Findings
-from webhook.policy.engine.mutation.mutate import Effect, Mutated, Skipped
+from webhook.policy.engine.mutation.mutate import Effect, Mutated
+from webhook.policy.engine.skipped import Skipped
 from webhook.wire.review import Response
 
 __all__ = [

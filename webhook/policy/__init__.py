@@ -30,7 +30,8 @@ and `cluster`. `webhook.admission` passes its `Evaluation`; without inputs, poli
 from webhook.policy.engine.failures import Failure
 from webhook.policy.engine.findings import Finding, Findings
 from webhook.policy.engine.inputs import BareInputs, FileParams, Params, PolicyInputs
-from webhook.policy.engine.mutation.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
+from webhook.policy.engine.mutation.mutate import Effect, Mutated, run_mutating
+from webhook.policy.engine.skipped import Skipped, skipped_notice
 from webhook.policy.engine.validate import run_validating
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.load import load

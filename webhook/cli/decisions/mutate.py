@@ -19,7 +19,7 @@ from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.files.reader import Document
 from webhook.placement.group_members import GroupMember, members
 from webhook.placement.workload_plan import plan_workload
-from webhook.policy.engine.mutation.mutate import skipped_notice
+from webhook.policy.engine.skipped import skipped_notice
 from webhook.policy.model.policy import PolicySet
 from webhook.report.documents import as_list, as_yaml, indented
 from webhook.report.printable import printable_name

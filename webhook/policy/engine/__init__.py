@@ -11,7 +11,7 @@
 - `mutation`: the mutating policies, and how a mutation is applied
 - `defaults`: the API server's defaults, set before policies see an object
 - `validate`: the validating policies; `findings`: their result
-- `failures`: policies that could not be evaluated
+- `failures`: policies that could not be evaluated; `skipped`: policies that are left out
 - `device_selectors`: the CEL expressions that select devices in claims, for the planner
 
 A *target* is what one policy is run on: the object, or a pod template in it. A *run* is one policy on one

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.model.words import joined
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.failures import Failure
-from webhook.policy.engine.mutation.mutate import Skipped
+from webhook.policy.engine.skipped import Skipped
 from webhook.policy.model.policy import Action
 
 MOST_REFUSALS = 10

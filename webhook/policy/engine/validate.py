@@ -13,10 +13,10 @@ from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.failures import Failure, failure
 from webhook.policy.engine.findings import Finding, Findings
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
-from webhook.policy.engine.mutation.mutate import runnable_policies
 from webhook.policy.engine.policy_pass import PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.sharing.equal_objects import SharedForm
 from webhook.policy.engine.sharing.template_forms import Form, with_pod_set_hidden
+from webhook.policy.engine.skipped import runnable_policies
 from webhook.policy.engine.targets import Target
 from webhook.policy.model.policy import (
     REASON_CODES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from planner.model.words import listed
 from webhook.cel.values.stand_in import StandInRead
@@ -20,8 +20,9 @@ from webhook.policy.engine.mutation.changes import Changes, carry, changes_betwe
 from webhook.policy.engine.policy_pass import PolicyPass, PolicyRun
 from webhook.policy.engine.sharing.equal_objects import SharedForm
 from webhook.policy.engine.sharing.template_forms import Form, has_stand_in, with_pod_set_hidden
+from webhook.policy.engine.skipped import Skipped, runnable_policies
 from webhook.policy.engine.targets import Target
-from webhook.policy.model.policy import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
+from webhook.policy.model.policy import MutatingPolicy, Mutation, PolicySet
 from webhook.wire.request import AdmissionRequest
 
 Object = Mapping[str, Any]
@@ -40,14 +41,6 @@ class Effect:
     policy: str
     binding: str
     patch: tuple[Mapping[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A policy that was left out, because the caller does not provide the variables `lacks`."""
-
-    policy: str
-    lacks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +87,6 @@ class _Outcomes:
     results: dict[tuple[object, ...], Object | None] = field(default_factory=dict)
 
 
-PolicyKind = TypeVar("PolicyKind", bound=Policy)
-
-
 def run_mutating(
     policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs | None = None
 ) -> Mutated:
@@ -109,18 +99,6 @@ def run_mutating(
     mutating.run(using_plan=True)
     mutating.reinvoke()
     return mutating.result()
-
-
-def runnable_policies(
-    policies: Sequence[PolicyKind], inputs: PolicyInputs
-) -> tuple[tuple[PolicyKind, ...], tuple[Skipped, ...]]:
-    """Returns the policies whose variables the caller provides, and the policies that are left out."""
-    unknown = BAYPLAN_VARIABLES - inputs.variable_names
-    if not unknown:
-        return tuple(policies), ()
-    lacking = {policy.name: tuple(sorted(policy.uses & unknown)) for policy in policies}
-    runnable = tuple(policy for policy in policies if not lacking[policy.name])
-    return runnable, tuple(Skipped(name, lacks) for name, lacks in lacking.items() if lacks)
 
 
 @dataclass(slots=True)
@@ -401,12 +379,3 @@ def _common_changes(form: Form, mutated: Mapping[str, Any]) -> tuple[Changes, ..
     if changes is None:
         return ()
     return None if any(map(has_stand_in, new_values(changes))) else (changes,)
-
-
-def skipped_notice(policies: Sequence[Policy], skipped: Sequence[Skipped]) -> str:
-    """Returns one line about the policies that were left out, "" if there are none."""
-    if not skipped:
-        return ""
-    names = ", ".join(row.policy for row in skipped)
-    lacks = ", ".join(sorted({name for row in skipped for name in row.lacks}))
-    return f"{len(skipped)} of {len(policies)} policies left out, for lack of {lacks}: {names}"
