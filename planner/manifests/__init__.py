@@ -9,6 +9,7 @@
 - `reservation`: reads and writes a Reservation; `nccl_job`: a job that measures the fabric between nodes
 - `node_checks`: faults of nodes: labels, GPU feature discovery, kubelet settings
 - `requirements`: label selectors and node selector terms
+- `lists`: the items of List objects
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 
 A parameter `where` is the location of an object or field in the input, for error messages. The *shape* of a

@@ -29,6 +29,7 @@ from planner.manifests.devices import (
 )
 from planner.manifests.fields import mapping, read_cached, sequence, text, texts
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
+from planner.manifests.lists import item_of
 from planner.manifests.node import node_from
 from planner.manifests.numa import numa_from
 from planner.manifests.pods.bound_pod import pod_from
@@ -161,9 +162,7 @@ def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mappi
         raise InputError("the object has no kind", where.at_path("kind"))
     if kind.endswith("List") and "items" in document:
         for item in sequence(document.get("items"), where.at_path("items")):
-            of_list = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
-            typed = {**of_list, **item} if kind != "List" and isinstance(item, Mapping) else item
-            yield from _objects(typed, where, depth + 1)
+            yield from _objects(item_of(document, item), where, depth + 1)
         return
     yield document, _name(document, kind, where)
 

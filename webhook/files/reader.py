@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from planner.manifests.lists import item_of
 from planner.model.errors import InputError, Where
 from webhook.files import yaml_documents
 from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
@@ -86,15 +87,7 @@ def _items(document: Document) -> Iterator[Document]:
         raise InputError("is no Kubernetes object: it has no kind", where)
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         for item in value["items"]:
-            if (
-                isinstance(item, dict)
-                and value["kind"] != "List"
-                and not item.keys() & {"apiVersion", "kind"}
-            ):
-                # The API server writes the kind of a NodeList's items only once; kubectl infers it too.
-                kind = value["kind"].removesuffix("List")
-                item = {"apiVersion": value.get("apiVersion"), "kind": kind, **item}
-            yield from _items(Document(document.file, document.index, item))
+            yield from _items(Document(document.file, document.index, item_of(value, item)))
         return
     if not isinstance(value.get("apiVersion"), str):
         raise InputError(
