@@ -5,21 +5,16 @@ The devices are real objects, which kube-scheduler allocates; no kubelet prepare
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
-from planner.manifests.pods.pod import shape_of
-from planner.model.errors import Where
-from planner.model.podgroup import PodGroup, PodSet
-from planner.planning.plan import plan
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas
 from tests.e2e.serving import PODS, empty, replicas_of
 from tests.e2e.stage import Cluster
-from webhook.policy.engine.device_selectors import read_cluster
+from tests.e2e.verdicts import decided, planned
 
 GROUP = "/apis/resource.k8s.io/v1"
 CLASSES, SLICES, RULES = f"{GROUP}/deviceclasses", f"{GROUP}/resourceslices", f"{GROUP}/devicetaintrules"
@@ -56,24 +51,6 @@ def of_group(kind: str, name: str, spec: Json) -> Json:
     return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def planned(cluster: Cluster, name: str, spec: Json) -> bool:
-    """Whether the plan has a place for the pod in the cluster as kubectl shows it now."""
-    output = cluster.kubectl("get", SEEN, "--all-namespaces", "-o", "json")
-    assert output.status == 0, output.err
-    group = PodGroup(f"research/Pod/{name}", (PodSet("main", 1, shape_of(spec, Where())),), reserve="none")
-    return plan(read_cluster([("cluster", json.loads(output.out))]), group).decision == "admitted"
-
-
-def decided(serving: Replicas, name: str) -> bool | None:
-    """Whether kube-scheduler bound the pod (True) or had no node for it (False); None before it has tried."""
-    seen = serving.api.get(f"{PODS}/{name}")
-    if seen["spec"].get("nodeName"):
-        return True
-    conditions = {condition["type"]: condition for condition in seen["status"].get("conditions", ())}
-    unschedulable = conditions.get("PodScheduled", {}).get("reason") == "Unschedulable"
-    return False if unschedulable else None
-
-
 @pytest.mark.parametrize(
     ("selector", "admitted"),
     [
@@ -97,7 +74,7 @@ def test_the_plan_takes_the_devices_that_kube_scheduler_takes(
         container = {"name": "main", "image": "busybox", "resources": {"claims": [{"name": "gpus"}]}}
         claims = [{"name": "gpus", "resourceClaimTemplateName": template}]
         spec = {"containers": [container], "resourceClaims": claims}
-        wanted = planned(cluster, template, spec)
+        wanted = planned(cluster, SEEN, template, spec)
         metadata = {"name": template, "namespace": "research"}
         annotated = {**metadata, "annotations": {"bayplan.dev/skip": "true"}}
         serving.api.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": annotated, "spec": spec})

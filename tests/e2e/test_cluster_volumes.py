@@ -7,22 +7,17 @@ that the controller manager binds; nothing is mounted, because the kubelets are 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from planner.manifests.cluster import read
-from planner.manifests.pods.pod import shape_of
-from planner.model.errors import Where
-from planner.model.podgroup import PodGroup, PodSet
-from planner.planning.plan import plan
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas, job, racks_of, reservations
 from tests.e2e.serving import PODS, empty, replicas_of, running
 from tests.e2e.stage import Cluster
+from tests.e2e.verdicts import decided, planned
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 CLAIMS = "/api/v1/namespaces/research/persistentvolumeclaims"
@@ -30,6 +25,7 @@ VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 LOCAL = "kubernetes.io/no-provisioner"
+SEEN = "nodes,pods,pv,pvc,storageclasses"
 
 
 @pytest.fixture(scope="module")
@@ -226,13 +222,13 @@ def test_the_plan_agrees_with_kube_scheduler_on_every_node(serving: Replicas, cl
             "nodeSelector": {HOST: node},
             **case.spec(name),
         }
-        wanted[title, node] = planned(cluster, name, spec)
+        wanted[title, node] = planned(cluster, SEEN, name, spec)
         serving.api.create(PODS, pod(name, spec))
         stored[name] = (title, node)
         wait_until(
-            lambda name=name: decided(serving, name) is not None, f"the scheduler to decide on {name}", 60
+            lambda name=name: verdict(serving, name) is not None, f"the scheduler to decide on {name}", 60
         )
-        assert decided(serving, name) == wanted[title, node], (
+        assert verdict(serving, name) == wanted[title, node], (
             title,
             node,
             serving.api.get(f"{PODS}/{name}")["status"],
@@ -248,26 +244,13 @@ def pod(name: str, spec: Json) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def planned(cluster: Cluster, name: str, spec: Json) -> bool:
-    """Returns whether the plan has a place for the pod in the cluster as kubectl shows it now."""
-    output = cluster.kubectl("get", "nodes,pods,pv,pvc,storageclasses", "--all-namespaces", "-o", "json")
-    assert output.status == 0, output.err
-    shape = shape_of(spec, Where())
-    group = PodGroup(f"research/Pod/{name}", (PodSet("main", 1, shape),), reserve="none")
-    return plan(read([("cluster", json.loads(output.out))]), group).decision == "admitted"
-
-
-def decided(serving: Replicas, name: str) -> bool | None:
-    """Whether kube-scheduler bound the pod (True) or found no node for it (False); None before it has tried.
-    A pod that waits for its volume to be provisioned has a node already: the claim names it.
+def verdict(serving: Replicas, name: str) -> bool | None:
+    """What kube-scheduler decided on the pod (see `decided`). A pod that waits for its volume to be
+    provisioned has a node already: the claim names it.
     """
-    seen = serving.api.get(f"{PODS}/{name}")
-    if seen["spec"].get("nodeName"):
-        return True
-    conditions = {condition["type"]: condition for condition in seen["status"].get("conditions", ())}
-    if conditions.get("PodScheduled", {}).get("reason") == "Unschedulable":
-        return False
-    for mount in seen["spec"].get("volumes", ()):
+    if (decision := decided(serving, name)) is not None:
+        return decision
+    for mount in serving.api.get(f"{PODS}/{name}")["spec"].get("volumes", ()):
         if "persistentVolumeClaim" in mount:
             held = serving.api.get(f"{CLAIMS}/{mount['persistentVolumeClaim']['claimName']}")
             if "volume.kubernetes.io/selected-node" in (held["metadata"].get("annotations") or {}):
