@@ -39,8 +39,8 @@ from webhook.workloads.varying_values import varying_paths
 Effect = TypeVar("Effect")
 
 OF_ONE_REQUEST: Final = frozenset(("plan", "request", "authorizer"))
-"""The variables that differ between the requests for equal objects. They are stand-ins: a policy that reads
-`plan` often has a condition that does not hold, and is evaluated before."""
+"""The variables that differ between the requests for equal objects. They are stand-ins, so that a policy
+which names one of them is shared too if an earlier condition does not hold."""
 
 
 MAX_FORMS: Final = 512
