@@ -19,8 +19,9 @@ invalid JSON.
 
 
 LONGEST_NAME = 253
-"""The maximum number of characters of an object's name in the log: Kubernetes allows no longer one, but the API
-server checks names after admission."""
+"""The maximum number of characters of an object's name in the log. Kubernetes allows no longer one, but the
+API server checks names after admission.
+"""
 
 
 def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
