@@ -285,7 +285,8 @@ def test_replicas_that_are_annotated_as_one_gang_start_together(serving: Replica
     wait_until(lambda: len(reservations(serving.api)) == 2, "the place of the job that went")
     held = reservations(serving.api)
     assert set(held) == {"research/Job/right", f"research/{kind}/web"}
-    assert held[f"research/{kind}/web"]["status"]["ownerUID"] == stored["metadata"]["uid"]
+    status = held[f"research/{kind}/web"]["status"]
+    assert (status["state"], status["ownerUID"]) == ("claimed", stored["metadata"]["uid"])
     (first, *_) = pods(serving, app="web")
     serving.api.delete(f"{PODS}/{first['metadata']['name']}", grace=0)
     wait_until(lambda: first not in pods(serving, app="web"), "a new pod")
