@@ -51,6 +51,11 @@ ANSWERS = {
         "The replica that the pod belongs to has no place yet.",
         "See the answer of the workload.",
     ),
+    "OthersStart": (
+        "queued",
+        "KAI may evict others for it, but without the nodes of gangs that are about to start it has too few.",
+        "Wait. Its pods are let in when enough of these gangs have started.",
+    ),
     "NoRoomBeside": (
         "queued",
         "The gang has a reservation, and there is no room next to it for these additional pods.",

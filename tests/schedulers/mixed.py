@@ -161,6 +161,9 @@ def run(site: Site, make: Callable[[random.Random, int], Gang], system: str) -> 
     while course.waits() and time.monotonic() - course.moved < course.patience():
         time.sleep(PAUSE)
         course.look()
+    for gang in course.gangs:  # of the last ones the objects are still there, and hold what they use
+        if gang.end:
+            course.remove(gang)
     return _summary(site, course, time.monotonic() - begin, seed)
 
 

@@ -26,9 +26,11 @@ from webhook.cel.libraries.authorizer import Authorizer
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.path import Path, find
 from webhook.placement.gang_seat import with_gang_seat
+from webhook.placement.gate import is_gated
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.pod_affinity import is_pinned, terms_of_annotation, without_former_placement
-from webhook.placement.pod_gang import has_stamped_template, is_gated
+from webhook.placement.pod_gang import has_stamped_template
+from webhook.placement.schedulers.evictions import before_evictions
 from webhook.placement.schedulers.kai_queue import within_kai_queue
 from webhook.placement.schedulers.kueue_admission import in_kueues_queue
 from webhook.placement.stamp import placement_annotation
@@ -181,7 +183,7 @@ class Evaluation:
 
     def kept_off_reserved(self, obj: Json) -> Json:
         """Returns the object; a new GPU pod that has no place and waits for none gets an affinity that keeps
-        it off the domains that gangs hold whole.
+        it off the domains that gangs hold whole, or waits for evictions there (`schedulers.evictions`).
 
         Exception: a pod that the affinity in its workload's template pins to a place which another gang holds
         whole by now. Both affinities together would leave it no node.
@@ -197,7 +199,10 @@ class Evaluation:
         affinity = find(obj, ("spec", "affinity")) or {}
         if note.decision == "admitted" and is_pinned(affinity, terms_of_annotation(self._snapshot, note)):
             return obj
-        return keep_off_reserved(obj, self._snapshot, waits_for_eviction=note.waits_for_eviction)
+        own = self.plan.placed if self.plan is not None else ()
+        if note.waits_for_eviction or any(gang_plan.answer.waits_for_eviction for gang_plan in own):
+            return before_evictions(obj, self._snapshot)
+        return keep_off_reserved(obj, self._snapshot)
 
     def fewer_replicas(self, before: Json, after: Json) -> list[str]:
         """Returns a sentence for each template of which fewer pods fit on empty nodes after the policies than

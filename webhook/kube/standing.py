@@ -26,6 +26,7 @@ from webhook.admission.environment import NAMESPACE
 from webhook.kube.api.client import ACCOUNT, Api, ApiError, Json
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
+from webhook.kube.controller.evictions import BehindUnstarted
 from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import World, world_of
@@ -41,8 +42,8 @@ from webhook.workloads.keys.annotation_keys import SKIP
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
 """`running`: pods of the gang are bound, and none of its existing pods is unbound. `starting`: the gang holds
 a place, and has no bound pod, or some unbound ones. `admitted`: the gang waits, and the controller places it
-in its next round. `waiting`: the gang is in the queue. `stuck`: the gang lost nodes of its place, and there
-is no other place.
+in its next round. `waiting`: the gang is in the queue, or its scheduler may not evict others for it yet.
+`stuck`: the gang lost nodes of its place, and there is no other place.
 """
 
 
@@ -256,8 +257,9 @@ class Lookout:
             return f"it holds nothing, and waits for Kueue, which says: {'; '.join(reasons)}"
         return (
             "it holds nothing and does not wait: it asks for no GPUs, has ended, is for Kueue to admit or to "
-            "place, was there before Bayplan, or is no gang (a Job without completionMode: Indexed): each of "
-            "its pods then has a place of its own, which `bayplan top` lists"
+            "place, was let in for evictions or new nodes, was there before Bayplan, or is no gang (a Job "
+            "without completionMode: Indexed): each of its pods then has a place of its own, which `bayplan "
+            "top` lists"
         )
 
     async def _leader(self) -> str:
@@ -310,8 +312,8 @@ async def _unread_installation(api: Api, namespace: str) -> list[str]:
 
 
 def standings(world: World) -> tuple[GangStanding, ...]:
-    """Returns every gang with a place by name, then those that the controller admits in its next round, then
-    the queue in order.
+    """Returns every gang with a place by name, then those that the controller admits in its next round, those
+    that wait before their scheduler may evict others for them, and the queue in order.
     """
     actions = rules.reconcile(world)
     released = {action.reservation.id for action in actions if isinstance(action, steps.Release)}
@@ -328,12 +330,14 @@ def standings(world: World) -> tuple[GangStanding, ...]:
         for action in actions
         if isinstance(action, steps.Admit)
     ]
+    behind = (action for action in actions if isinstance(action, BehindUnstarted))
+    at_gate = [_waiting(world.snapshot, own.gang, "waiting", answer=own.answer) for own in behind]
     waiting = [
         _waiting(world.snapshot, action.gang, "waiting", action.position, action.answer, place=action.place)
         for action in actions
         if isinstance(action, steps.WaitAction)
     ]
-    return (*holding, *admitted, *waiting)
+    return (*holding, *admitted, *at_gate, *waiting)
 
 
 def _holding(

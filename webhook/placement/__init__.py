@@ -12,7 +12,9 @@
 - `schedulers`: what KAI and Kueue decide about a workload
 - `hold`: the temporary reservation of a place until its object claims it
 - `hold_limits`: how much the gangs of a namespace may hold
-- `taints`: taints that keep other pods off domains that a gang holds whole
+- `gate`: the scheduling gate of pods
+- `taints`: taints, and the affinity of pods without a place, keep other pods off domains that a gang holds
+  whole
 - `moving`: which gangs and pods may be moved, and for which gang
 - `group_members`, `service_roles`: which other pods and services belong to a gang
 - `rank_order`: which node each rank of a PodSet goes to

@@ -14,8 +14,9 @@ from planner.model.names import kind_of
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
+from webhook.placement.gate import is_gated
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
-from webhook.workloads.keys.annotation_keys import GANG_OF, POD_GANGS, POD_SET, QUEUED_GATE
+from webhook.workloads.keys.annotation_keys import GANG_OF, POD_GANGS, POD_SET
 from webhook.workloads.stored import controller_of, controller_row, reservation_ids
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -190,13 +191,6 @@ def _is_other_group(held: Reservation, own: PodGroup) -> bool:
     """
     kind = kind_of(held.gang)
     return kind in POD_GANGS and kind != "Pod" and held.gang != own.name
-
-
-def is_gated(pod: Mapping[str, Any]) -> bool:
-    """Returns whether a pod has Bayplan's scheduling gate."""
-    spec = pod.get("spec")
-    gates = (spec.get("schedulingGates") if isinstance(spec, Mapping) else None) or []
-    return any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
 
 
 def _metadata(pod: Mapping[str, Any]) -> Mapping[str, Any]:

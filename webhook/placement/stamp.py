@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from planner.model.deadline import poll
-from planner.model.errors import InputError, Where
 from planner.model.natural_order import natural
 from planner.model.topology import HOSTNAME, Domain
+from webhook.placement.gate import gated
 from webhook.placement.stated_amounts import StatedAmounts, raised_in
 from webhook.placement.taints import toleration, with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
@@ -25,7 +25,6 @@ from webhook.workloads.keys.annotation_keys import (
     PLACEMENT,
     POD_SET,
     POLICIES,
-    QUEUED_GATE,
     RESERVATION,
 )
 from webhook.workloads.shared_gangs.pod_groups import MAIN
@@ -86,7 +85,7 @@ def annotate(
             _annotate(pod, values)
         elif ids and not workload.owner and template.pod_set != MAIN:  # a bare pod records its seats
             _annotate(pod, {POD_SET: template.pod_set})
-        _gate(pod, waits and not template.path)
+        pod["spec"] = gated(pod["spec"], waits=waits and not template.path)
         if (
             fenced
             and not template.path
@@ -239,20 +238,6 @@ def _annotate(obj: Json, values: Mapping[str, str]) -> None:
         else:
             annotations.pop(key, None)
     obj["metadata"] = {**(metadata or {}), "annotations": annotations}
-
-
-def _gate(pod: Json, waits: bool) -> None:
-    spec: Json = pod["spec"]
-    stated = spec.get("schedulingGates") or []
-    if not isinstance(stated, list) or not all(isinstance(gate, dict) for gate in stated):
-        raise InputError("expected a list of {name: …}", Where(field="spec.schedulingGates"))
-    gates = [gate for gate in stated if gate.get("name") != QUEUED_GATE]
-    if waits:
-        gates.append({"name": QUEUED_GATE})
-    if gates:
-        spec["schedulingGates"] = gates
-    else:
-        spec.pop("schedulingGates", None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.requirements import node_term_json
-from planner.model.labels import NODE_NAME_FIELD, RESERVED_TAINT, Requirement
+from planner.model.labels import NODE_NAME_FIELD, RESERVED_TAINT, Requirement, Term
 from planner.model.natural_order import natural
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
@@ -81,27 +81,20 @@ def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
 
 
-def keep_off_reserved(
-    pod: Mapping[str, Any], snapshot: Snapshot, *, waits_for_eviction: bool = False
-) -> Mapping[str, Any]:
-    """Returns a pod that has no place with a node affinity that excludes the nodes that gangs hold whole.
-
-    `waits_for_eviction`: the pod's scheduler may evict other pods for it. Nodes of gangs that run are then
-    not excluded, and the pod tolerates their taints."""
-    spec = pod.get("spec")
-    running = [held for held in snapshot.reservations if waits_for_eviction and snapshot.runs(held)]
-    if running and isinstance(spec, Mapping):
-        spec = {**spec, "tolerations": with_tolerations(spec.get("tolerations"), running)}
-        pod = {**pod, "spec": spec}
-    started = {held.gang for held in running}
-    holders = (name for name, gang in snapshot.holders.items() if gang not in started)
-    held = [snapshot.nodes[name] for name in holders if name in snapshot.nodes]
-    if not held or not isinstance(spec, Mapping):
+def keep_off_reserved(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
+    """Returns a pod that has no place with a node affinity that excludes the nodes that gangs hold whole."""
+    spec, term = pod.get("spec"), excluding(snapshot, snapshot.holders)
+    if not term or not isinstance(spec, Mapping):
         return pod
-    hosts = sorted((host for node in held if (host := node.labels.get(HOSTNAME))), key=natural)
-    names = sorted(node.name for node in held if not node.labels.get(HOSTNAME))
+    return {**pod, "spec": {**spec, "affinity": require(spec.get("affinity"), [node_term_json(term)])}}
+
+
+def excluding(snapshot: Snapshot, names: Iterable[str]) -> Term:
+    """Returns the node requirements that exclude these nodes; () if none of them exists."""
+    nodes = [snapshot.nodes[name] for name in names if name in snapshot.nodes]
+    hosts = sorted((host for node in nodes if (host := node.labels.get(HOSTNAME))), key=natural)
+    unlabelled = sorted((node.name for node in nodes if not node.labels.get(HOSTNAME)), key=natural)
     labelled = [Requirement(HOSTNAME, "NotIn", tuple(hosts))] if hosts else []
     # core/v1 allows one name per field requirement.
-    fields = (Requirement(NODE_NAME_FIELD, "NotIn", (name,)) for name in names)
-    term = node_term_json((*labelled, *fields))
-    return {**pod, "spec": {**spec, "affinity": require(spec.get("affinity"), [term])}}
+    fields = (Requirement(NODE_NAME_FIELD, "NotIn", (name,)) for name in unlabelled)
+    return (*labelled, *fields)

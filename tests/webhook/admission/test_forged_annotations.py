@@ -21,7 +21,7 @@ from webhook.admission.environment import Environment
 from webhook.admission.size import MOST_ENTRIES
 from webhook.cli.common.inputs import policy_store
 from webhook.placement.pod_gang import INDEX
-from webhook.placement.taints import keep_off_reserved
+from webhook.placement.schedulers.evictions import before_evictions
 from webhook.wire.review import decode
 from webhook.workloads.keys.annotation_keys import GANG_OF, PLACEMENT, POD_SET, RESERVATION
 
@@ -208,7 +208,7 @@ def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tu
     """A gang has started where a pod of its own namespace is bound; only then may schedulers evict it."""
     snapshot, annotations = held
     waiting: Json = {"spec": {}}
-    fence = keep_off_reserved(waiting, snapshot, waits_for_eviction=True)
+    fence = before_evictions(waiting, snapshot)
     (reservation,) = snapshot.reservations
 
     def beside(name: str) -> Snapshot:
@@ -216,10 +216,10 @@ def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tu
             BoundPod(name, "r1-n1", amounts(gpu=1, pods=1), reservation=annotations[RESERVATION])
         )
 
-    assert keep_off_reserved(waiting, beside("storm/thief"), waits_for_eviction=True) == fence
+    assert before_evictions(waiting, beside("storm/thief")) == fence
     assert not beside("storm/thief").runs(reservation)
     assert beside("research/train-0").runs(reservation)
-    assert keep_off_reserved(waiting, beside("research/train-0"), waits_for_eviction=True) != fence
+    assert before_evictions(waiting, beside("research/train-0")) != fence
 
 
 def test_a_placement_that_is_nested_too_deeply_counts_as_none() -> None:

@@ -15,6 +15,7 @@ from tests.webhook.kube.state.test_workload_watch import watch_of
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.controller.world import no_namespace, world_of
 from webhook.kube.standing import GangStanding, standings
+from webhook.placement.stamp import PlacementAnnotation
 
 
 def job(name: str) -> PodGroup:
@@ -82,6 +83,17 @@ def test_those_that_wait_come_by_priority_then_age() -> None:
     assert urgent.answer is not None
     assert urgent.answer.decision == "queued"
     assert urgent.answer.message
+
+
+def test_a_gang_that_waits_before_evictions_has_no_position_and_names_those_that_start() -> None:
+    """Its pods are at the gate, because both racks are held by gangs that have not started."""
+    snapshot = booked(racks(2, 2), job("a"), job("b"))
+    note = PlacementAnnotation("queued", waits_for_eviction=True)
+    works = (work(job("a")), work(job("b")), work(job("high")))
+    gangs = standings(world(snapshot, works=works, pods=(pod("high-0", "high", notes=(note,)),)))
+    assert rows(gangs)[2:] == [("high", "waiting", 0)]
+    assert gangs[2].to_json()["position"] is None
+    assert gangs[2].waits_for(wide=True).endswith("These gangs are default/Job/a, default/Job/b")
 
 
 def test_a_gang_for_which_there_is_room_is_let_in_now() -> None:

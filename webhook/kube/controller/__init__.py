@@ -19,6 +19,7 @@ Modules:
 - `late_members` (pure): room for late members beside what their gang holds
 - `kueue/`: reservations for pods that Kueue places
 - `scheduler_words`: why the scheduler does not bind a gang's pods
+- `evictions`: lets in gangs for which their scheduler evicts others
 - `gated_pods`, `node_taints`: the patches of pods and nodes; `pod_patches`: applies them to pods
 - `place_notes` (pure): the annotations about a place; `workload_notes`: writes them onto workloads
 - `controller`: carries out the steps; `leader`: elects the leading replica

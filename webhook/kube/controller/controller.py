@@ -16,7 +16,7 @@ from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Reservation
 from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.controller import steps
+from webhook.kube.controller import evictions, steps
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
@@ -255,6 +255,8 @@ class Controller:
                 await self._follow(gang, reservation, world)
             case steps.LetIn(gang, reservation, pods, pins):
                 await self._let_in(world.snapshot, gang, reservation, pods, pins=pins)
+            case evictions.LetInForEvictions() | evictions.BehindUnstarted():
+                await evictions.carry_out(action, self._api, self._recorder)
             case steps.Adopt():
                 await self._adopt(action, world)
             case steps.NotAdopted(_, why, tell):

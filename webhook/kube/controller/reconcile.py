@@ -14,8 +14,10 @@ The rules:
    planned, the reservation follows them.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
 4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; gated pods of a
-   gang with `on-unavailable: admit` at once, with or without a place. A late member gets room beside what its
-   gang holds, before the queue. KAI is told if a Job's gang has become smaller, even if Kueue places it.
+   gang with `on-unavailable: admit` at once, with or without a place; those of a gang for which its scheduler
+   evicts others once the nodes that no other gang is about to use are enough for it. A late member gets room
+   beside what its gang holds, before the queue. KAI is told if a Job's gang has become smaller, even if Kueue
+   places it.
 5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: no later gang delays the
    first gang without a place.
 
@@ -37,6 +39,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.reservation import headroom
+from webhook.kube.controller.evictions import awaits_evictions, evictions
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
 from webhook.kube.controller.memory import NO_MEMORY, Memory, lacks_reservation, patience
@@ -119,7 +122,9 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
         gang for gang in planned.values() if not gang.finished and due.snapshot.holding(gang.name) is None
     ]
     due.actions += _let_in_without_place(without)  # rule 4
-    waiting = [_as_known(due.snapshot, _freed(due.snapshot, gang)) for gang in without if gang.waits]
+    queued = [_as_known(due.snapshot, _freed(due.snapshot, gang)) for gang in without if gang.waits]
+    due.actions += evictions(due.snapshot, filter(awaits_evictions, queued))
+    waiting = [gang for gang in queued if not awaits_evictions(gang)]
     return due.actions + queue(due.snapshot, waiting, world.limits, world.rules)  # rule 5
 
 

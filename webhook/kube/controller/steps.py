@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from planner.ledger.conflicts import Headroom
 from planner.model.answer import Answer
 from planner.model.reservation import Reservation
+from webhook.kube.controller.evictions import BehindUnstarted, LetInForEvictions
 from webhook.kube.controller.replanning.replan import Move
 from webhook.kube.state.gangs import Ref, Unbound
 from webhook.kube.state.gathering import Gang
@@ -186,6 +187,8 @@ Action = (
     | Restore
     | Stuck
     | LetIn
+    | LetInForEvictions
+    | BehindUnstarted
     | Ungate
     | Admit
     | WaitAction

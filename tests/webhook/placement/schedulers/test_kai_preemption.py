@@ -1,4 +1,4 @@
-"""A gang for which KAI evicts others is let in without a place, ungated and unfenced, and told so.
+"""A gang for which KAI evicts others is let in without a place, once the gangs that hold nodes have started.
 
 r1: a b, both in use by a gang of KAI's default class    r2: c d, held by a gang that has not started
 """
@@ -13,6 +13,7 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.priority import PriorityClass, PriorityClasses
+from planner.model.reservation import reservation_id
 from planner.model.schedulers import SchedulersSeen
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
@@ -22,6 +23,8 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
+from webhook.placement.fair_order import WaitingGang
+from webhook.placement.schedulers.evictions import fits_beside_unstarted
 from webhook.placement.schedulers.kai_preemption import is_preemptible
 from webhook.placement.stamp import placement_annotation
 from webhook.wire.request import from_object
@@ -77,27 +80,96 @@ def test_it_is_let_in_and_told_for_what() -> None:
     assert any(warning.startswith(words) for warning in decision.response.warnings)
 
 
-def test_its_pods_are_fenced_off_what_has_not_started_alone() -> None:
-    """Of a rack in use KAI evicts the pods; one that was just promised stays promised."""
-    template = ask(job()).object
-    assert template is not None
+def created(template: Any, **annotations: str) -> Any:
+    """A pod that the job's controller creates from its template."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "demo", "uid": "u", "controller": True}
-    index = {"batch.kubernetes.io/job-completion-index": "0"}
     pod: Any = {"apiVersion": "v1", "kind": "Pod", **template["spec"]["template"]}
     pod["metadata"] = {
         **pod["metadata"],
+        "annotations": {**pod["metadata"]["annotations"], **annotations},
         "name": "demo-0",
         "namespace": "team",
-        "labels": index,
+        "labels": {"batch.kubernetes.io/job-completion-index": "0"},
         "ownerReferences": [owner],
     }
-    stored = ask(pod).object
+    return pod
+
+
+def alone() -> Any:
+    """A pod of a high class without an owner, which takes a node."""
+    limits = {"limits": {o.GPU: 8}}
+    spec = {
+        "schedulerName": "kai-scheduler",
+        "containers": [{"name": "c", "image": "i", "resources": limits}],
+    }
+    metadata = {"name": "alone", "namespace": "team", "labels": {"priorityClassName": "build"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def both_pods() -> list[Any]:
+    """A pod of the job, and one without an owner."""
+    template = ask(job()).object
+    assert template is not None
+    return [created(template), alone()]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["of a Job", "alone"])
+def test_its_pods_wait_at_the_gate_for_gangs_that_have_not_started(number: int) -> None:
+    """An affinity that excludes their nodes could not be taken back, and one that excludes all held nodes
+    kept a pod without an owner off what KAI evicts."""
+    stored = ask(both_pods()[number]).object
+    assert stored is not None
+    assert stored["spec"]["schedulingGates"] == [{"name": "bayplan.dev/queued"}]
+    assert "affinity" not in stored["spec"]
+    assert [row["key"] for row in stored["spec"]["tolerations"]] == ["bayplan.dev/reserved"]
+    assert placement_annotation(stored["metadata"]["annotations"]).waits_for_eviction
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["of a Job", "alone"])
+def test_they_are_not_gated_where_all_that_hold_nodes_run(number: int) -> None:
+    """KAI evicts for them at once, and nothing is to be protected."""
+    snapshot = full().with_pod(
+        BoundPod("team/c", "c", amounts(gpu=8, pods=1), reservation_id("team/Job/held"))
+    )
+    stored = ask(both_pods()[number], snapshot).object
     assert stored is not None
     assert "schedulingGates" not in stored["spec"]
-    terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    (term,) = terms["nodeSelectorTerms"]
-    assert [(row["operator"], row["values"]) for row in term["matchExpressions"]] == [("NotIn", ["c", "d"])]
-    assert any(row["key"] == "bayplan.dev/reserved" for row in stored["spec"]["tolerations"])
+    assert "affinity" not in stored["spec"]
+    assert len(stored["spec"]["tolerations"]) == 2
+
+
+def test_a_pod_of_it_keeps_its_note_beside_others_at_the_gate() -> None:
+    """Its gang is at the gate, but not in the queue: it is let in without a place."""
+    pod, _ = both_pods()
+    group = gang(2, name="team/Job/demo", required="rack")
+    waiting = Environment(waiting=lambda: [WaitingGang(group, 0.0)])
+    decision = decide(from_object(pod, uid="uid"), policies("node-affinity"), full(), "mutate", waiting)
+    assert decision.plan is None
+    assert decision.object is not None
+    assert placement_annotation(decision.object["metadata"]["annotations"]).waits_for_eviction
+
+
+@pytest.mark.parametrize(
+    ("pods", "unstarted", "fits"),
+    [
+        (2, "r2: c d", True),
+        (3, "r2: c d", False),
+        (3, "", True),
+        (2, "r1: a b\nr2: c d", False),
+    ],
+)
+def test_the_other_nodes_must_be_enough_for_the_whole_gang(pods: int, unstarted: str, fits: bool) -> None:
+    """Of four nodes some are held by gangs that have not started; what runs on the others may be evicted."""
+    snapshot = cluster("r1: a b\nr2: c d")
+    for line in filter(None, unstarted.split("\n")):
+        group = gang(2, name=f"team/Job/{line[:2]}", required="rack")
+        reservation = reservation_for(snapshot, group, plan(snapshot, group))
+        assert reservation is not None
+        snapshot = snapshot.with_reservation(reservation)
+    free = set(snapshot.nodes) - set(snapshot.holders)
+    for node in free:
+        snapshot = snapshot.with_pod(BoundPod(f"other/{node}", node, amounts(gpu=8, pods=1)))
+    assert fits_beside_unstarted(snapshot, gang(pods, name="team/Job/demo")) == fits
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,101 @@
+"""Lets in gangs for which their scheduler evicts others, once what others hold leaves enough nodes for them.
+
+Admission puts the pods of such a gang at Bayplan's gate if other gangs hold whole nodes and have not started
+(`webhook.placement.schedulers.evictions`): each pod alone does not show how many nodes its gang needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.labels import Term
+from planner.model.natural_order import natural
+from planner.model.reservation import Reservation
+from planner.model.words import counted, listed
+from webhook.kube.api.client import Api, Json
+from webhook.kube.controller.events import Recorder
+from webhook.kube.controller.gated_pods import let_in
+from webhook.kube.controller.pod_patches import patch_pods
+from webhook.kube.state.gangs import Unbound
+from webhook.kube.state.gathering import Gang
+from webhook.placement.schedulers.evictions import (
+    fits_beside_unstarted,
+    off_unstarted,
+    started,
+    unstarted,
+)
+from webhook.placement.taints import with_tolerations
+
+MOST_NAMED = 3
+"""Maximum number of gangs that an event names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetInForEvictions:
+    """Remove the gate of the pods of a gang for which its scheduler evicts others.
+
+    `excluded`: requirements that keep them off nodes that gangs hold which have not started. `running`: the
+    reservations whose taints they tolerate.
+    """
+
+    gang: Gang
+    pods: tuple[Unbound, ...]
+    excluded: Term
+    running: tuple[Reservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BehindUnstarted:
+    """Report that a gang waits at the gate until these gangs have started or given up their places."""
+
+    gang: Gang
+    unstarted: tuple[str, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """Why the gang waits."""
+        message = (
+            "waits for gangs that hold whole nodes to start: the other nodes are too few for it, even if its "
+            f"scheduler frees all of them. These gangs are {listed(self.unstarted, MOST_NAMED)}"
+        )
+        return Answer(self.gang.name, "queued", reason="OthersStart", message=message)
+
+
+def awaits_evictions(gang: Gang) -> bool:
+    """Returns whether a gated pod of the gang waits for its scheduler to evict other pods."""
+    return any(note.waits_for_eviction for pod in gang.pods if pod.gated for note in pod.notes)
+
+
+def evictions(snapshot: Snapshot, gangs: Iterable[Gang]) -> Iterator[LetInForEvictions | BehindUnstarted]:
+    """Yields the action that is due for each of these gangs, for which `awaits_evictions` is true. Pure."""
+    for gang in gangs:
+        if fits_beside_unstarted(snapshot, gang.group):
+            pods = tuple(pod for pod in gang.pods if pod.gated)
+            yield LetInForEvictions(gang, pods, off_unstarted(snapshot), started(snapshot))
+        else:
+            yield BehindUnstarted(gang, _by_name(unstarted(snapshot).values()))
+
+
+async def carry_out(action: LetInForEvictions | BehindUnstarted, api: Api, recorder: Recorder) -> None:
+    """Patches the pods and writes the event. Raises `ApiError`."""
+    if isinstance(action, BehindUnstarted):
+        await recorder.tell(action.gang.ref, "Queued", action.answer.message)
+        return
+    await patch_pods(api, action.pods, lambda _, stored: _opened(stored, action))
+    pods = counted(len(action.pods), "pod is", "pods are")
+    text = f"{pods} let in without a place, for the scheduler to evict gangs of lower priority"
+    await recorder.tell(action.gang.ref, "Admitted", text)
+
+
+def _opened(stored: Json, action: LetInForEvictions) -> Json:
+    patch = let_in(stored, (action.excluded,) if action.excluded else (), (), {})
+    tolerations = with_tolerations(stored["spec"].get("tolerations"), action.running)
+    patch["spec"]["tolerations"] = tolerations or None
+    return patch
+
+
+def _by_name(gangs: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(gangs), key=natural))
