@@ -205,10 +205,10 @@ class ClusterRuntime:
         self.queue.rechosen()  # parameters may be in the policy files too
 
     def problem(self) -> str:
-        """Returns why the snapshot, the book or the certificates may be older than they should be; "" for no
-        problem.
+        """Returns why the snapshot, the book, parameters or certificates may be older than they should be; ""
+        for no problem.
         """
-        watches = (self.watch, self.ledger, self.queue, self.parameters)
+        watches = (self.watch, self.ledger, self.queue, self.params, self.parameters)
         certificates = self.certificates.problem if self.certificates else ""
         return "; ".join(filter(None, (*(watch.problem() for watch in watches), certificates)))
 

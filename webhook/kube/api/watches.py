@@ -1,9 +1,9 @@
-"""Runs several watches that are started and closed together."""
+"""Runs several watches that are started and closed together, and tells what watches lack."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from webhook.kube.api.reflector import Reflector
@@ -37,15 +37,24 @@ class Watches:
         """Returns which resource has not been listed yet, or why it cannot be listed; "" once each watch has
         listed its resource.
         """
-        left = [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
-        if not left:
-            return ""
-        return next(
-            (reflector.problem for reflector in left if reflector.problem), f"{left[0].path}: not read yet"
-        )
+        return first_unread(self.reflectors)
 
     def problem(self) -> str:
         """Returns the problems of the watches that fail at present; "" if there is none."""
-        return "; ".join(
-            dict.fromkeys(reflector.problem for reflector in self.reflectors if reflector.problem)
-        )
+        return problems_of(self.reflectors)
+
+
+def first_unread(reflectors: Iterable[Reflector]) -> str:
+    """Returns one resource that has not been listed yet, or why one cannot be listed; "" if all have been
+    listed.
+    """
+    left = [reflector for reflector in reflectors if not reflector.synced.is_set()]
+    if not left:
+        return ""
+    problems = (reflector.problem for reflector in left if reflector.problem)
+    return next(problems, f"{left[0].path}: not read yet")
+
+
+def problems_of(reflectors: Iterable[Reflector]) -> str:
+    """Returns the problems of those watches that fail at present; "" if there is none."""
+    return "; ".join(dict.fromkeys(reflector.problem for reflector in reflectors if reflector.problem))

@@ -13,6 +13,7 @@ from planner.model.errors import Where
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
+from webhook.kube.api.watches import first_unread, problems_of
 from webhook.policy.model.parameters import PARAMETERS
 from webhook.policy.model.policy import CONFIG_MAP, ParamKind, PolicyBinding, PolicySet
 from webhook.wire.request import plural
@@ -68,10 +69,14 @@ class ParamsWatch:
             return [followed.reflector for followed in self._kinds.values()]
 
     def waiting(self) -> str:
-        """Returns, in words, one kind whose objects have not been read yet; "" if all have been."""
-        with self._lock:
-            left = [f for f in self._kinds.values() if not f.reflector.synced.is_set()]
-        return f"{left[0].reflector.path}: not read yet" if left else ""
+        """Returns one kind whose objects have not been read yet, or why they cannot be read; "" if all have
+        been.
+        """
+        return first_unread(self.reflectors)
+
+    def problem(self) -> str:
+        """Returns the problems of the watches that fail at present; "" if there is none."""
+        return problems_of(self.reflectors)
 
     async def close(self) -> None:
         """Stops all watches."""
@@ -105,11 +110,11 @@ def _nothing(_: str) -> None:
 
 
 async def _path(api: Api, kind: ParamKind) -> str:
-    """Returns the API path of the kind's objects in all namespaces; "" if its API version is served without
-    this kind. Raises `ApiError` (404) if the API version is not served.
+    """Returns the API path of the kind's objects in all namespaces; "" if the kind is not served: there are
+    no parameter objects then, and each policy says what follows from that. Raises `ApiError`.
     """
     root = "/apis" if "/" in kind.api_version else "/api"
-    served = await api.get(f"{root}/{kind.api_version}")
+    served = await api.find(f"{root}/{kind.api_version}") or {}
     resource = _resource(served.get("resources") or (), kind.kind)
     return f"{root}/{kind.api_version}/{resource}" if resource else ""
 
