@@ -63,7 +63,7 @@ class QueueWatch(Watches):
         self._grouped = _Grouped({})
         self._on_change = on_change
         self._lock = threading.Lock()
-        self._served: dict[str, str] = {}
+        self._served: dict[WorkloadKind, str] = {}
         """The API path of each kind's objects; "" if the kind is not served."""
         self._works: list[Store[Work]] = [
             Store(partial(self._read, row=row), row.name, self._changed, self._lock) for row in WATCHED
@@ -89,9 +89,9 @@ class QueueWatch(Watches):
     def paths(self) -> dict[str, list[str]]:
         """Returns the API paths of the objects of each watched kind that is served, pods included."""
         paths = {"Pod": ["/api/v1/pods"]}
-        for name, path in self._served.items():
+        for row, path in self._served.items():
             if path:
-                paths.setdefault(name, []).append(path)
+                paths.setdefault(row.name, []).append(path)
         return paths
 
     def shows(self, kind: str, key: str, version: str) -> bool:
@@ -210,11 +210,11 @@ class QueueWatch(Watches):
         return next((work for work in items if work is not None), None)
 
     async def _find(self, row: WorkloadKind) -> str:
-        self._served[row.name] = await served_path(self._api, row.group, row.resource)
-        return self._served[row.name]
+        self._served[row] = await served_path(self._api, row.group, row.resource)
+        return self._served[row]
 
     def _read(self, item: Json, where: Where, row: WorkloadKind) -> Work | None:
-        version = self._served[row.name].removeprefix("/apis/").rpartition("/")[0]
+        version = self._served[row].removeprefix("/apis/").rpartition("/")[0]
         return work_from(item, where, version, row.name)
 
     def _changed(self, _: str) -> None:

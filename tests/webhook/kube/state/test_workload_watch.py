@@ -29,7 +29,7 @@ def watch_of(*stored: Json) -> QueueWatch:
     """A watch that has seen these objects; nothing is called."""
     nobody: Any = None
     watch = QueueWatch(nobody, lambda: None)
-    watch._served = {row.name: f"/apis/{row.group}/{row.versions[0]}/{row.resource}" for row in WATCHED}
+    watch._served = {row: f"/apis/{row.group}/{row.versions[0]}/{row.resource}" for row in WATCHED}
     for obj in stored:
         item = {**obj, "metadata": {"uid": obj["kind"], "resourceVersion": "1", **obj["metadata"]}}
         (store,) = watch._by_kind[obj["kind"]]
