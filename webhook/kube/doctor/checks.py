@@ -137,15 +137,18 @@ async def _webhooks(patient: Patient) -> list[CheckFinding]:
         if configuration is None:
             results.append(CheckFinding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
             continue
-        flaws = [flaw for webhook in configuration.get("webhooks") or [] if (flaw := _flaw(webhook, patient))]
+        webhooks = configuration.get("webhooks") or []
+        if not webhooks:
+            message = f"the configuration {patient.name} has none: no object is sent to Bayplan"
+            results.append(CheckFinding(subject, "fail", message, APPLY))
+            continue
+        flaws = [flaw for webhook in webhooks if (flaw := _flaw(webhook, patient))]
         if flaws:
             mend = "wait for a replica to publish its CA, or `bayplan certs bundle --base64` by hand"
             results += [CheckFinding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
         else:
-            count = len(configuration["webhooks"])
-            results.append(
-                CheckFinding(subject, "ok", f"{counted(count, 'webhook')}, each with a CA that is valid")
-            )
+            message = f"{counted(len(webhooks), 'webhook')}, each with a CA that is valid"
+            results.append(CheckFinding(subject, "ok", message))
     return results
 
 
