@@ -18,6 +18,10 @@ LONGEST = 1000
 """Maximum number of characters of a message; the API server allows 1,024."""
 
 
+LONGEST_NAME = 200
+"""Maximum number of characters of the object's name in the name of its event, which may have 253."""
+
+
 KEPT = 10_000
 """Maximum number of events that are remembered as written."""
 
@@ -44,8 +48,10 @@ class Recorder:
         while len(self._told_digests) > KEPT:
             del self._told_digests[next(iter(self._told_digests))]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        # A name that is cut may end with a mark, which a valid name has only between letters and digits.
+        name = f"{ref.name[:LONGEST_NAME].rstrip('-.')}.{digest}"
         body = {
-            "metadata": {"name": f"{ref.name[:200]}.{digest}", "namespace": ref.namespace},
+            "metadata": {"name": name, "namespace": ref.namespace},
             "involvedObject": {
                 "apiVersion": ref.api_version,
                 "kind": ref.kind,
