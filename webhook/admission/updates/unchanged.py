@@ -17,7 +17,7 @@ from typing import Any
 
 from planner.model.errors import InputError
 from webhook.jsontools.diff import equal
-from webhook.jsontools.path import Path, dotted, find, replaced
+from webhook.jsontools.path import Path, dotted, find, pointer, replaced
 from webhook.policy.engine.mutation.mutate import Effect, Mutated
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads import Template, Workload, pod_templates
@@ -72,12 +72,10 @@ class Changeable:
     @staticmethod
     def _without(kept: Iterable[Path], effects: Iterable[Effect]) -> Iterator[Effect]:
         """Yields the effects without the operations on these fields."""
-        pointers = [_pointer(path) for path in kept]
+        prefixes = tuple(map(_prefix, kept))
         for effect in effects:
             patch = tuple(
-                operation
-                for operation in effect.patch
-                if not any(f"{operation['path']}/".startswith(pointer) for pointer in pointers)
+                operation for operation in effect.patch if not f"{operation['path']}/".startswith(prefixes)
             )
             if patch:
                 yield replace(effect, patch=patch)
@@ -136,11 +134,11 @@ def replacement_warning(workload: Workload, changeable: Changeable, effects: Ite
     """Returns the warning that an update's new templates were changed by policies or plan; "" if not."""
     if not changeable.changed:
         return ""
-    pointers = tuple(_pointer(template.path) for template in changeable.templates)
+    prefixes = tuple(_prefix(template.path) for template in changeable.templates)
     policies = dict.fromkeys(
         effect.policy
         for effect in effects
-        if any(f"{operation['path']}/".startswith(pointers) for operation in effect.patch)
+        if any(f"{operation['path']}/".startswith(prefixes) for operation in effect.patch)
     )
     if not policies:
         return ""
@@ -220,6 +218,6 @@ def _has_place(holder: Any, step: str | int) -> bool:
     return isinstance(holder, Mapping)
 
 
-def _pointer(path: Path) -> str:
+def _prefix(path: Path) -> str:
     """Returns the path as a JSON pointer, with a final slash so that it is a prefix of whole names only."""
-    return "".join(f"/{step}" for step in path) + "/"
+    return pointer(path) + "/"

@@ -19,8 +19,11 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
+from webhook.admission.updates.unchanged import Changeable
+from webhook.jsontools.diff import patch_between
 from webhook.placement.fair_order import WaitingGang
 from webhook.policy import load
+from webhook.policy.engine.mutation.mutate import Effect, Mutated
 from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 from webhook.workloads.keys.annotation_keys import APPLIED, PLACEMENT, QUEUED_GATE, RESERVATION
@@ -375,3 +378,12 @@ def test_a_finalizer_can_be_removed_from_what_was_stored_malformed(obj: Json) ->
     assert any("was so before" in warning for warning in decision.response.warnings)
     changed = from_object({**malformed, "spec": {}}, uid="uid", operation="UPDATE", old_object=malformed)
     assert not decide(changed, policies(), HALL, "mutate", Environment()).response.allowed
+
+
+def test_what_is_undone_is_no_effect_whatever_the_names_on_its_path() -> None:
+    """A key of a map may have a slash, which a JSON pointer escapes."""
+    kept = Changeable(kept=(("spec", "replicas", "a/b", "template"),))
+    before = {"spec": {"replicas": {"a/b": {"template": {"x": 1}}}}}
+    after = {"spec": {"replicas": {"a/b": {"template": {"x": 2}}}}}
+    effect = Effect("p", "", tuple(patch_between(before, after)))
+    assert kept.restored(before, Mutated(after, (effect,))) == Mutated(before)
