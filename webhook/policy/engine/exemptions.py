@@ -62,12 +62,6 @@ class Exemptions:
             return cls((), now)
         return cls(tuple(row for row in all_exemptions if concerns(row, request, budget)), now)
 
-    def exempt(self, policy: str) -> PolicyException | None:
-        """Returns the exemption from a policy that has not ended, None if there is none; if there are
-        several, the one that ends last.
-        """
-        return max(self._of(policy, over=False), key=lambda row: (row.until, row.name), default=None)
-
     def record_use(self, policy: str, outcome: Callable[[], str]) -> bool:
         """Records the use of an exemption from a policy. Returns whether the caller must undo the effect of
         the policy.
@@ -75,17 +69,19 @@ class Exemptions:
         The caller must undo it if an exemption is current. If all have ended, the record says that the one
         which ended last would have been used. `outcome` returns the effect as text.
         """
-        exemption = self.exempt(policy)
-        if exemption is not None:
-            self.used.setdefault((policy, False), Exempted(policy, exemption, outcome()))
-            return True
-        ended = max(self._of(policy, over=True), key=lambda row: (row.until, row.name), default=None)
-        if ended is not None:
-            self.used.setdefault((policy, True), Exempted(policy, ended, outcome(), over=True))
+        for over in (False, True):
+            exemption = self._last_to_end(policy, over=over)
+            if exemption is not None:
+                self.used.setdefault((policy, over), Exempted(policy, exemption, outcome(), over))
+                return not over
         return False
 
-    def _of(self, policy: str, *, over: bool) -> Iterable[PolicyException]:
-        return (row for row in self.of_request if row.covers(policy) and row.is_over(self.now) is over)
+    def _last_to_end(self, policy: str, *, over: bool) -> PolicyException | None:
+        """Returns the exemption from a policy that ends last, of those that have ended (`over`) or of the
+        others; None if there is none.
+        """
+        rows = (row for row in self.of_request if row.covers(policy) and row.is_over(self.now) is over)
+        return max(rows, key=lambda row: (row.until, row.name), default=None)
 
     @property
     def outcomes(self) -> tuple[Exempted, ...]:

@@ -292,7 +292,7 @@ class PolicyPass:
         obj: Mapping[str, Any] | None,
         used: tuple[int, int],
         ran: Iterable[str] = (),
-        annotations: Iterable[tuple[str, str]] = (),
+        annotations: Iterable[tuple[str, str, str]] = (),
     ) -> None:
         """Records that a policy, which has just run, does nothing to this object nor to any other of its
         form. `used`: the cost units (see there) before it ran; `ran`, `annotations`: as in `NoEffect`.

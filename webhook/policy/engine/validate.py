@@ -45,8 +45,8 @@ FAILURE_KEY = "failure"
 """The key of the audit annotation for a finding with the action Audit, after the policy's name and a dot."""
 
 
-Annotated: TypeAlias = tuple[str, str]
-"""Name and text of an audit annotation."""
+Annotated: TypeAlias = tuple[str, str, str]
+"""An audit annotation: the name of its policy, its own name, and its text."""
 
 
 _Passed: TypeAlias = tuple[bool, tuple[Annotated, ...]]
@@ -71,8 +71,7 @@ def run_validating(
     for policy in runnable:
         collected.run(policy_pass, policy, obj)
     audited = collected.with_action("Audit")
-    for finding in audited:
-        collected.annotate(finding.policy, FAILURE_KEY, finding.message)
+    failed = ((finding.policy, FAILURE_KEY, finding.message) for finding in audited)
     failures = list(dict.fromkeys(collected.failures))
     return Findings(
         denials=collected.with_action("Deny"),
@@ -80,7 +79,7 @@ def run_validating(
         audited=audited,
         errors=tuple(row for row in failures if row.fatal),
         ignored=tuple(row for row in failures if not row.fatal),
-        audit_annotations=dict(collected.annotations),
+        audit_annotations=_joined((*collected.annotated, *failed)),
         passed=tuple(collected.passed()),
         skipped=skipped,
         exempted=policy_pass.exemptions.outcomes,
@@ -91,36 +90,20 @@ def run_validating(
 class _Collected:
     """Collects the findings, failures and audit annotations of all policies.
 
-    `annotated`: the name and text of each audit annotation, before texts of one key are joined. `ran`: the
-    name of a policy for each run whose match conditions hold.
+    `ran`: the name of a policy for each run whose match conditions hold.
     """
 
-    __slots__ = ("annotated", "annotations", "failures", "findings", "ran")
+    __slots__ = ("annotated", "failures", "findings", "ran")
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.failures: list[Failure] = []
         self.annotated: list[Annotated] = []
-        self.annotations: dict[str, str] = {}
         self.ran: list[str] = []
 
     def with_action(self, action: Action) -> tuple[Finding, ...]:
         """Returns the findings whose binding has this action, each once."""
         return tuple(dict.fromkeys(row for row in self.findings if action in row.actions))
-
-    def annotate(self, policy: str, name: str, text: str) -> None:
-        """Adds an audit annotation; texts of several bindings or parameters under one key are joined.
-
-        The API server puts the webhook's name and a slash before the key, so the key contains no slash, and
-        has at most 63 characters.
-        """
-        self.annotated.append((name, text))
-        key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
-        earlier = self.annotations.get(key)
-        if earlier is None:
-            self.annotations[key] = _cut(text)
-        elif text not in earlier:  # a text within an earlier one counts as a repetition of it
-            self.annotations[key] = _cut(f"{earlier}, {text}")
 
     def passed(self) -> list[str]:
         """Returns the policies that ran without a finding or failure."""
@@ -132,7 +115,7 @@ class _Collected:
         policy runs so that the exemption can report what it would have refused.
         """
         if (former := policy_pass.known_no_effect(policy, obj)) is not None:
-            self._take(policy, former.ran, former.annotations)
+            self._take(former.ran, former.annotations)
             return
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotated, used = len(self.annotated), policy_pass.used
@@ -152,11 +135,10 @@ class _Collected:
         if policy_pass.exemptions.record_use(policy.name, outcome):
             del self.findings[findings:], self.failures[failures:], self.ran[ran:]
 
-    def _take(self, policy: ValidatingPolicy, ran: Iterable[str], annotations: Iterable[Annotated]) -> None:
+    def _take(self, ran: Iterable[str], annotated: Iterable[Annotated]) -> None:
         """Takes over what is known of a policy without a finding or failure."""
         self.ran += ran
-        for name, text in annotations:
-            self.annotate(policy.name, name, text)
+        self.annotated += annotated
 
     def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> bool:
         """Runs the policy for each target, each binding, and each parameter object.
@@ -229,8 +211,8 @@ class _Collected:
         passed = policy_pass.outcome_on_equal_objects(run, "validations", target, whole or {}, form, validate)
         if passed is None:
             return False
-        ran, annotations = passed
-        self._take(policy, [policy.name] if ran else [], annotations)
+        ran, annotated = passed
+        self._take([policy.name] if ran else [], annotated)
         return True
 
     def _passes(
@@ -248,7 +230,7 @@ class _Collected:
         If not, everything that this run collected is removed: the caller runs the policy on each template.
         """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
-        annotations = dict(self.annotations)
+        annotated = len(self.annotated)
         # The PodSet's name need not be hidden from a policy that reads no value of the PodSet.
         seen = target if policy.reads_no_pod_set else with_pod_set_hidden(target)
         try:
@@ -258,8 +240,7 @@ class _Collected:
         else:
             if len(self.findings) == findings and len(self.failures) == failures:
                 return True
-        del self.findings[findings:], self.failures[failures:], self.ran[ran:]
-        self.annotations = annotations
+        del self.findings[findings:], self.failures[failures:], self.ran[ran:], self.annotated[annotated:]
         return False
 
     def _validate(
@@ -328,9 +309,27 @@ class _Collected:
                 continue
             if isinstance(value, str):
                 if text := value.strip():
-                    self.annotate(policy.name, row.name, text)
+                    self.annotated.append((policy.name, row.name, text))
             else:
                 self.failures.append(_unsupported(run, row.expression, value))
+
+
+def _joined(annotated: Iterable[Annotated]) -> dict[str, str]:
+    """Returns the texts of audit annotations by key; texts of several bindings or parameters under one key
+    are joined.
+
+    The API server puts the webhook's name and a slash before the key, so the key contains no slash, and has
+    at most 63 characters.
+    """
+    texts: dict[str, str] = {}
+    for policy, name, text in annotated:
+        key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
+        earlier = texts.get(key)
+        if earlier is None:
+            texts[key] = _cut(text)
+        elif text not in earlier:  # a text within an earlier one counts as a repetition of it
+            texts[key] = _cut(f"{earlier}, {text}")
+    return texts
 
 
 def _unsupported(run: PolicyRun, expression: Expression, value: Any) -> Failure:

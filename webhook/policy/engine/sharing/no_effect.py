@@ -21,7 +21,7 @@ class NoEffect:
     `params`: for each paramRef that was looked up, the paramKind, the paramRef, whether the policy has no
     binding, and the objects to which it refers. `cost`, `conditions_cost`: the cost units of its
     expressions and of its match conditions. `ran`, `annotations`: of a validating policy, its name for each
-    run whose match conditions hold, and the name and the text of each audit annotation.
+    run whose match conditions hold, and the policy, the name and the text of each audit annotation.
 
     `policy` is kept alive so that no other policy gets its `id`.
     """
@@ -31,4 +31,4 @@ class NoEffect:
     cost: int
     conditions_cost: int
     ran: tuple[str, ...]
-    annotations: tuple[tuple[str, str], ...]
+    annotations: tuple[tuple[str, str, str], ...]
