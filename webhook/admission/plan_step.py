@@ -184,9 +184,7 @@ def _amounts(group: PodGroup) -> _Amounts:
 
 def _says_queued(obj: Json) -> bool:
     """Returns whether the annotation from a pod's template says that its gang was queued."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return isinstance(annotations, Mapping) and placement_annotation(annotations).in_queue
+    return placement_annotation(find(obj, ("metadata", "annotations"))).in_queue
 
 
 def _was_let_in(obj: Json) -> bool:
@@ -194,11 +192,9 @@ def _was_let_in(obj: Json) -> bool:
     its scheduler evicts other pods, or an autoscaler adds nodes. A plan for the pod alone would pin it to a
     node away from its gang.
     """
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(annotations, Mapping) or not has_stamped_template(obj):
+    if not has_stamped_template(obj):
         return False
-    note = placement_annotation(annotations)
+    note = placement_annotation(find(obj, ("metadata", "annotations")))
     return note.decision == "queued" and not note.in_queue
 
 
