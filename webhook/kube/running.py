@@ -25,8 +25,7 @@ from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.discovery import served_path
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.runtime import ClusterRuntime
-from webhook.kube.state.gangs import finished
-from webhook.kube.state.workload_watch import MAX_OWNERS
+from webhook.kube.state.gangs import MAX_OWNERS, finished
 from webhook.policy.model.policy import PolicySet
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.left_alone import is_left_alone

@@ -45,6 +45,10 @@ NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
 """Rows of the kinds whose objects may be gangs themselves, and get annotations about their place."""
 
 
+MAX_OWNERS = 8
+"""Maximum length of a chain of owners; a longer one would be a cycle that somebody wrote by hand."""
+
+
 NO_GROUPS: PodGroups = {}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.model.podgroup import PodGroup
-from webhook.kube.state.gangs import Ref, Unbound, Work
+from webhook.kube.state.gangs import MAX_OWNERS, Ref, Unbound, Work
 from webhook.kube.state.kueue_flavors import of_pods, within_flavors
 from webhook.placement.gang_members import GangMember, SeatNames, combined_workload, seats_of
 from webhook.placement.queue import foreign_gates
@@ -144,13 +144,15 @@ def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> tuple[str, str]:
     If there is no such workload, the pod has a gang of its own (`Unbound.group`), or none while it belongs to
     a replica and an owner is not known yet.
     """
-    owner, steps = pod.owner, 0  # 8 steps at most: a longer chain is a cycle that somebody wrote by hand
-    while (work := works.get(owner)) is not None and steps < 8:
-        if work.ref.namespace != pod.ref.namespace:  # a forged owner: the API server checks no UIDs
+    owner = pod.owner
+    for _ in range(MAX_OWNERS):
+        work = works.get(owner)
+        # An owner in another namespace is forged: the API server checks no UIDs.
+        if work is None or work.ref.namespace != pod.ref.namespace:
             break
         if name := _shared_gang(work) or (work.gangs[0].name if work.gangs else ""):
             return name, owner
-        owner, steps = work.owner, steps + 1
+        owner = work.owner
     name = pod.group.name if pod.group is not None and not (pod.replica and owner) else ""
     return name, pod.ref.uid
 

@@ -21,6 +21,7 @@ from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.gangs import (
+    MAX_OWNERS,
     WATCHED,
     Entry,
     Unbound,
@@ -38,10 +39,6 @@ from webhook.workloads.shared_gangs.pod_groups import PodGroups, joinable
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector for unbound pods that have not ended."""
-
-
-MAX_OWNERS = 8
-"""Maximum length of a chain of owners; a longer one would be a cycle that somebody wrote by hand."""
 
 
 MOST_READ = 4096
