@@ -59,8 +59,12 @@ class Objects:
     """
 
     def read(self, item: Json) -> Entry:
-        """Returns the entry of a listed object."""
-        return self._entry(item)
+        """Returns the entry of an object; logs once per version why an object cannot be read."""
+        entry, problem = documents.entry_from(item)
+        if problem and self.logged_versions.get(entry.name) != entry.version:
+            self.logged_versions[entry.name] = entry.version
+            log.warning("reservation left out: %s", problem)
+        return entry
 
     def replaced(self, items: Iterable[Entry], version: int) -> None:
         """Replaces all objects by a list at a resource version; our own later writes stay."""
@@ -88,7 +92,7 @@ class Objects:
         """Records an object that was read or written, unless a newer state of it is known; returns its
         entry.
         """
-        entry = self._entry(document)
+        entry = self.read(document)
         former = self.entries.get(entry.name)
         if entry.uid not in self.dead and (former is None or former.version < entry.version):
             self._put(entry)
@@ -150,13 +154,6 @@ class Objects:
         if not documents.is_next(name):
             index = bisect_left(self.held_names, name)
             del self.held_names[index], self.held[index]
-
-    def _entry(self, document: Json) -> Entry:
-        entry, problem = documents.entry_from(document)
-        if problem and self.logged_versions.get(entry.name) != entry.version:
-            self.logged_versions[entry.name] = entry.version
-            log.warning("reservation left out: %s", problem)
-        return entry
 
     def _wake(self) -> None:
         self.news.set()

@@ -115,8 +115,8 @@ class BookView:
         entry = self.objects.entries.get(name)
         return entry if entry is not None and entry.reservation is not None else None
 
-    async def look(self, name: str) -> Json | None:
-        """Reads the object from the API server into the view; returns None if there is none."""
+    async def look(self, name: str) -> None:
+        """Reads the object from the API server into the view, or records there that there is none."""
         former = self.objects.entries.get(name)
         try:
             document = await self.api.get(path(name))
@@ -125,9 +125,8 @@ class BookView:
                 raise
             if former is not None:  # by UID: an object that was created since the read stays
                 self.objects.record_deletion(name, former.uid)
-            return None
-        self.objects.stored(document)
-        return document
+        else:
+            self.objects.stored(document)
 
     async def delete(self, entry: Entry) -> bool:
         """Deletes the object in exactly this version; returns False if it did not exist. Raises
