@@ -248,11 +248,8 @@ class SecretCertificates:
     def _secret(self, data: dict[str, str]) -> Json:
         labels = {"app.kubernetes.io/name": "bayplan"}
         metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
-        kind = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": "Opaque",
-        }  # not kubernetes.io/tls: that type forbids empty values
+        # Not of type kubernetes.io/tls, which forbids empty values.
+        kind = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque"}
         return {**kind, "metadata": metadata, "data": data}
 
     def _trouble(self, problem: str) -> None:

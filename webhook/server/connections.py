@@ -129,9 +129,8 @@ class Connections:
         """
         for silent in (self.new, self.idle):
             while silent:
-                handler = next(
-                    iter(silent)
-                )  # the longest silent one: each dictionary is ordered by that time
+                # The first is silent for longest: each dictionary is ordered by that time.
+                handler = next(iter(silent))
                 del silent[handler]
                 if handler.transport is not None:
                     _close(handler)

@@ -315,9 +315,8 @@ class Proposals:
                 raise ChangedMeanwhile  # released meanwhile
             _check_kept(call, former.reservation, place.wish.reservation)
             wanted = with_former_owner(former.reservation, place.wish.reservation)
-            with suppress(
-                ChangedMeanwhile
-            ):  # `former` has changed, for example was claimed: it is read again, and that is kept
+            # If `former` has changed, for example was claimed, it is read again, and that is kept.
+            with suppress(ChangedMeanwhile):
                 await self._view.merge(wanted.id, documents.moved(wanted, entry.order, former))
                 with suppress(ApiError, ChangedMeanwhile):
                     await self._view.delete(entry)

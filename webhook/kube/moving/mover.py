@@ -143,7 +143,7 @@ class Mover:
         self, seen: ClusterObjects, nodes: Sequence[str], planned: Collection[str] | None
     ) -> MoveTask | NotYet | UnexpectedChange:
         """Returns the task once the reservations have left the nodes, and `NotYet` before. The leader's
-        controller moves them, as after any lost node: if no replica leads, returns a `UnexpectedChange`.
+        controller moves them, as after any lost node: if no replica leads, returns an `UnexpectedChange`.
         """
         task = move_task(seen.snapshot, self._movables(seen), nodes, planned)
         if isinstance(task, NotYet) and seen.snapshot.reservations and not seen.leader:
@@ -173,7 +173,7 @@ class Mover:
     ) -> _T:
         """Returns the outcome once it is not `NotYet`.
 
-        Raises `Stopped` for a `UnexpectedChange`, after `seconds`, and if `stopping` says so between two
+        Raises `Stopped` for an `UnexpectedChange`, after `seconds`, and if `stopping` says so between two
         steps.
         """
         end, last_message = self.clock() + self.seconds, ""

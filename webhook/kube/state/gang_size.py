@@ -26,7 +26,7 @@ def gang_size_left(item: Mapping[str, Any], kind: str) -> int:
     done = (item.get("status") or {}).get("succeeded") or 0
     if kind != "Job" or not written or not stated.isdecimal() or not done:
         return 0
-    parallelism = item["spec"].get("parallelism")
-    ones = [number for number in (parallelism, item["spec"].get("completions")) if number is not None]
-    left = max(1, min(ones, default=1) - done)
+    stated_counts = (item["spec"].get("parallelism"), item["spec"].get("completions"))
+    running = min((count for count in stated_counts if count is not None), default=1)
+    left = max(1, running - done)
     return left if left < int(stated) else 0

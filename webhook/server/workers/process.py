@@ -144,9 +144,8 @@ class WorkerProcess:
 
 def _fork(snapshot: Snapshot | None) -> int:
     with ExitStack() as held, warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # Python 3.12 and later warn of each fork of a process with threads
+        # Python 3.12 and later warn of each fork of a process with threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
         held.enter_context(plan_cache.without_lane_changes())
         if snapshot is not None:
             held.enter_context(snapshot.base.capacities.lock)

@@ -43,14 +43,13 @@ async def said_of(api: Api, name: str) -> list[KueueSays]:
     """Returns what Kueue reports about the Workloads of the object NAMESPACE/KIND/NAME."""
     namespace, kind, own = name.split("/", 2)
 
-    def is_its(item: Json) -> bool:
-        if (
-            kind in POD_GANGS and item["metadata"]["name"] == own
-        ):  # the Workload of a pod group has the group's name
+    def is_of_object(item: Json) -> bool:
+        # The Workload of a pod group has the group's name, and the pods as its owners.
+        if kind in POD_GANGS and item["metadata"]["name"] == own:
             return True
         return any((owner.get("kind"), owner.get("name")) == (kind, own) for owner in _owners(item))
 
-    return await _workloads(api, namespace, is_its)
+    return await _workloads(api, namespace, is_of_object)
 
 
 async def _workloads(api: Api, namespace: str, wanted: Callable[[Json], bool]) -> list[KueueSays]:
