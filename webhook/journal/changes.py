@@ -41,7 +41,7 @@ def field_changes(patches: Iterable[Json], kind: str) -> dict[str, str]:
     """
     changed: dict[str, str] = {}
     for operation in patches:
-        path = tuple(int(step) if step.isdigit() else step for step in tokens(operation["path"]))
+        path = tuple(int(step) if step.isdecimal() else step for step in tokens(operation["path"]))
         if operation["op"] == "remove":
             changed[dotted(path)] = ""
         else:

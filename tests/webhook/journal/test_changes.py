@@ -21,6 +21,7 @@ AFFINITY = {"nodeAffinity": {"required": [{"key": "a", "values": ["x", "y"]}]}}
         (("add", "/spec/map", {}), {"spec.map": "{}"}),
         (("remove", "/spec/containers/0/args", None), {"spec.containers[0].args": ""}),
         (("add", "/metadata/annotations/a.b~1c", "d"), {"metadata.annotations[a.b/c]": '"d"'}),
+        (("add", "/spec/replicaSpecs/²/replicas", 1), {"spec.replicaSpecs.².replicas": "1"}),
         (
             ("add", "/spec/affinity", AFFINITY),
             {

@@ -120,6 +120,29 @@ def test_what_has_no_room_in_the_queue_is_counted_and_nobody_waits(tmp_path: Pat
     assert journal.dropped._value.get() == 7
 
 
+def test_an_admission_that_cannot_be_told_is_counted_and_the_next_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread would end for ever, and each later admission be lost."""
+    errors = [KeyError("odd"), AttributeError("odd")]
+
+    def line_after_errors(*call: Any) -> bytes:
+        if errors:
+            raise errors.pop()
+        return line_of(*call)
+
+    monkeypatch.setattr("webhook.journal.writer.line_of", line_after_errors)
+    journal = JournalWriter(tmp_path, 64 * 1024)
+    journal.start()
+    request = from_object(pod(), uid="u")
+    decision = decide(request, NOTHING, None, "mutate", ENFORCED)
+    for _ in range(3):
+        journal.record("mutate", request, decision)
+    journal.close()
+    assert journal.dropped._value.get() == 2
+    assert len(list(JournalReader([str(tmp_path)]).entries())) == 1
+
+
 def test_a_disk_that_hangs_does_not_keep_the_server_from_stopping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
