@@ -153,7 +153,7 @@ def _entries(namespace: str, row: Json) -> Iterator[DecisionEntry]:
         policy = "" if row.get("source") == "bayplan/plan" else str(row["policy"])
         kind, message = str(row.get("rule") or row["result"]), str(row.get("message", ""))
         moment = float((row.get("timestamp") or {}).get("seconds", 0))
+        warning = row["result"] in ("fail", "warn", "error")
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):
         return
-    warning = row["result"] in ("fail", "warn", "error")
     yield DecisionEntry(f"report/{name}/{policy}/{kind}", moment, name, kind, message, warning, policy)

@@ -75,4 +75,5 @@ class Feed:
         """Waits until there is a newer document than that of `version`, at most for `seconds`."""
         if self.version == version:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), seconds)
+                async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 may lose a cancellation
+                    await self._changed.wait()

@@ -45,6 +45,7 @@ class KeyGate:
 
     async def access(self, token: str, namespaces: frozenset[str]) -> ViewerAccess:
         """Returns access to everything. Raises `NotAuthenticatedError` for a wrong key."""
-        if not hmac.compare_digest(token.encode(), self._key):
+        # A header may have bytes that are no UTF-8, which aiohttp passes as surrogates.
+        if not hmac.compare_digest(token.encode(errors="surrogateescape"), self._key):
             raise NotAuthenticatedError("open the address that `bayplan ui` printed: it has the key")
         return ALL

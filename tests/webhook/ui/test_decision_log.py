@@ -125,6 +125,7 @@ def test_reports_count_what_policies_did_by_namespace_and_revision() -> None:
 def test_rows_that_are_not_as_we_write_them_are_left_out() -> None:
     """The others of the Report are told."""
     log = ReportLog(nobody)
-    strange = (row("qos", "fail", resources=[]), row("qos", "fail", timestamp="today"))
+    no_result = {key: value for key, value in row("qos", "fail", rule="x").items() if key != "result"}
+    strange = (row("qos", "fail", resources=[]), row("qos", "fail", timestamp="today"), no_result)
     log.replaced([log.read(report("team", {"result": "fail"}, *strange, row("qos", "fail")))], 1)
     assert len(log.newest()) == 1

@@ -76,6 +76,12 @@ async def test_nothing_of_the_cluster_is_told_without_the_key(
         assert (answer.status, "it has the key" in await answer.text()) == (401, True)
 
 
+async def test_a_key_that_is_no_text_is_wrong() -> None:
+    """Bytes of a header that are no UTF-8 arrive as surrogates; an error would fill the log."""
+    with pytest.raises(NotAuthenticatedError, match="it has the key"):
+        await KeyGate(KEY).access("\udcff", frozenset())
+
+
 @pytest.mark.parametrize("name", ["", *(f"static/{name}" for name in sorted(FILES))])
 async def test_the_files_of_the_page_are_served_under_a_strict_policy(site: Site, name: str) -> None:
     """No script but the page's own, none in the markup, nothing from elsewhere."""
