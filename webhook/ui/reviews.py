@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.tasks import run_together
 from webhook.ui.access import ViewerAccess
 from webhook.ui.gate import CannotAskError, NotAuthenticatedError
 
@@ -108,7 +109,7 @@ class ReviewGate:
 
     async def _ask(self, viewer: _Viewer, token: str, questions: list[Question]) -> None:
         """Asks the API server the questions that have no cached answer, and caches the answers. Raises the
-        first `ApiError`.
+        first `ApiError`, after which it asks no more.
         """
 
         async def answered(question: Question) -> None:
@@ -116,9 +117,7 @@ class ReviewGate:
                 status = (await self._api.create_as(token, REVIEWS, review(*question))).get("status") or {}
             viewer.answers[question] = status.get("allowed") is True
 
-        await asyncio.gather(
-            *(answered(question) for question in questions if question not in viewer.answers)
-        )
+        await run_together(answered(question) for question in questions if question not in viewer.answers)
 
 
 def _access(answers: Mapping[Question, bool], namespaces: frozenset[str]) -> ViewerAccess:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.tasks import run_together
 from webhook.kube.state.gangs import Unbound
 
 AT_ONCE = 16
@@ -16,7 +17,8 @@ GONE_OR_CHANGED = (404, 409)
 
 
 async def patch_pods(api: Api, pods: Iterable[Unbound], patch_of: Callable[[Unbound, Json], Json]) -> None:
-    """Applies to each pod the patch that `patch_of` returns for it and its stored object. Raises `ApiError`.
+    """Applies to each pod the patch that `patch_of` returns for it and its stored object. Raises the first
+    `ApiError`, after which no further pod is patched.
 
     A pod that was deleted, replaced by another of its name, or changed since it was read is left to the next
     round.
@@ -34,4 +36,4 @@ async def patch_pods(api: Api, pods: Iterable[Unbound], patch_of: Callable[[Unbo
                 if error.status not in GONE_OR_CHANGED:
                     raise
 
-    await asyncio.gather(*map(patched, pods))
+    await run_together(map(patched, pods))

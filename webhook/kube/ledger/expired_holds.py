@@ -7,7 +7,6 @@ it has none, or the hold lost        deleted
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -15,6 +14,7 @@ from functools import partial
 from planner.ledger.conflicts import in_the_way
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import ApiError, Json, Unreachable
+from webhook.kube.api.tasks import SharedTasks
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.owners import Owner
@@ -37,7 +37,7 @@ class ExpiredHolds:
     def __init__(self, view: BookView, is_held: Callable[[Entry], Awaitable[bool]]) -> None:
         self._view = view
         self._is_held = is_held
-        self._ending: dict[str, asyncio.Task[bool]] = {}
+        self._ending: SharedTasks[bool] = SharedTasks()
 
     async def end(self, entry: Entry, now: float, owner: Owner) -> bool:
         """Ends an expired hold: deletes it, claims it if its object is stored, or prolongs it if the object
@@ -46,16 +46,7 @@ class ExpiredHolds:
         Returns whether it was deleted. Raises `ChangedMeanwhile` if it has changed meanwhile. Concurrent
         callers for the same hold share one run.
         """
-        ending = self._ending.get(entry.name)
-        if ending is None:
-            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now, owner))
-            ending.add_done_callback(partial(self._ended, entry.name))
-        return await asyncio.shield(ending)
-
-    def _ended(self, name: str, ending: asyncio.Task[bool]) -> None:
-        del self._ending[name]
-        if not ending.cancelled():
-            ending.exception()  # reads the error: else asyncio logs it if no caller waits
+        return await self._ending.run(entry.name, partial(self._end, entry, now, owner))
 
     async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"

@@ -12,11 +12,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, with_former_owner
 from planner.ledger.ledger import Conflict, LedgerUnavailable, Occupied, ReserveResult
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Unreachable
+from webhook.kube.api.tasks import SharedTasks
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.expired_holds import ExpiredHolds, meets
@@ -86,7 +88,7 @@ class Proposals:
         """Calls that are about to take or withdraw places, the oldest first. A call that they block waits for
         their end, so of many calls for one rack, a replica writes only one at a time.
         """
-        self._looking: dict[str, asyncio.Task[None]] = {}
+        self._looking: SharedTasks[None] = SharedTasks()
         self.expired_holds = ExpiredHolds(view, self.is_held)
         self.undoing: set[asyncio.Task[None]] = set()
         """Tasks that withdraw the proposals of calls that ended before they had all of their places."""
@@ -229,11 +231,7 @@ class Proposals:
 
     async def _look_up(self, gang: str) -> None:
         """Reads the objects of a gang into the view. Concurrent callers for the same gang share one read."""
-        looking = self._looking.get(gang)
-        if looking is None:
-            looking = self._looking[gang] = asyncio.create_task(self._read(gang))
-            looking.add_done_callback(lambda _: self._looking.pop(gang))
-        await asyncio.shield(looking)
+        await self._looking.run(gang, partial(self._read, gang))
 
     async def _read(self, gang: str) -> None:
         name = reservation_id(gang)
