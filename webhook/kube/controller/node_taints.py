@@ -39,14 +39,15 @@ class NodeTaints:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._nodes: Store[_Tainted] = Store(_tainted, "Node", lambda _: None, threading.Lock())
-        self._reflector = Reflector(api, "/api/v1/nodes", self._nodes)
+        self._nodes: Store[_Tainted] = _no_nodes()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Starts watching the nodes' taints, and waits until they are known."""
-        self._task = asyncio.create_task(self._reflector.run())
-        await self._reflector.synced.wait()
+        self._nodes = _no_nodes()  # what an earlier term of this leader has seen may be old
+        reflector = Reflector(self._api, "/api/v1/nodes", self._nodes)
+        self._task = asyncio.create_task(reflector.run())
+        await reflector.synced.wait()
 
     async def close(self) -> None:
         """Stops watching; the taints stay, for the next leader."""
@@ -78,6 +79,10 @@ class NodeTaints:
                     log.warning("taint of node %s: %s", name, error)
                 return False
         return True
+
+
+def _no_nodes() -> Store[_Tainted]:
+    return Store(_tainted, "Node", lambda _: None, threading.Lock())
 
 
 def _tainted(item: Json, _: Where) -> _Tainted:
