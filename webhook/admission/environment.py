@@ -180,11 +180,11 @@ def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
     }
 
 
-def own_parameters(objects: Iterable[Json], namespace: str = NAMESPACE) -> Json | None:
+def own_parameters(objects: Iterable[Json]) -> Json | None:
     """Returns the ConfigMap `bayplan-parameters` of Bayplan's namespace, otherwise the one that states no
     namespace; None if there is neither."""
     by_namespace = {_meta(obj, "namespace"): obj for obj in objects if is_parameters(obj)}
-    return by_namespace.get(namespace, by_namespace.get(""))
+    return by_namespace.get(NAMESPACE, by_namespace.get(""))
 
 
 @dataclass(frozen=True, slots=True)

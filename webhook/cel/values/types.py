@@ -40,9 +40,6 @@ STRING: Final = Type("string")
 LIST: Final = Type("list")
 
 
-NULL: Final = Type("null_type")
-
-
 NUMBERS: Final = frozenset({"int", "uint", "double"})
 
 
