@@ -8,13 +8,9 @@ import logging
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
-
-import orjson
 
 from planner.cluster import switch_graph
 from planner.ledger.sqlite import SqliteLedger
@@ -28,6 +24,7 @@ from webhook.cli.common.parsers import Subparsers, duration, is_loopback, pause,
 from webhook.cli.installation.cluster_reports import record, report_writer
 from webhook.cli.installation.deciding import DecidingProcesses, deciding_processes, worker_count
 from webhook.cli.installation.journaling import keep_journal
+from webhook.cli.installation.reloads import PoliciesObserver, Reloads, log_warnings
 from webhook.cli.installation.serving_certificates import Tls, add_secret, from_files, in_secret
 from webhook.kube.api.client import ACCOUNT
 from webhook.kube.ledger.proposals import COMMIT_SECONDS
@@ -37,15 +34,10 @@ from webhook.placement.hold import HOLD_SECONDS
 from webhook.policy.loading.files import PolicyStore
 from webhook.policy.model.policy import PolicySet
 from webhook.server.cluster_source import ClusterSource, NoCluster
-from webhook.server.disks import full_disks
 from webhook.server.garbage_collection import freeze_survivors
 from webhook.server.http import DEADLINE, Webhook
 from webhook.server.listening import start
 from webhook.server.service import TRY_SECONDS, Service
-
-RELOAD_SECONDS = 2.0
-"""Seconds between two checks for changed policy and cluster files."""
-
 
 SWITCH_SECONDS = 0.001
 """Seconds for which a deciding thread keeps the interpreter lock (`sys.setswitchinterval`). At each step
@@ -75,10 +67,6 @@ EPILOG = """examples:
 Policies, cluster files and certificates are reloaded when they change. If a new set of policies is invalid,
 the last valid one stays in use.
 """
-
-
-PoliciesObserver = Callable[[PolicySet], None]
-"""The type of a function that is called with the policies after each reload."""
 
 
 def _ignore(policies: PolicySet) -> None:
@@ -337,55 +325,21 @@ async def _until_stopped(
             "plain HTTP on %s, which other machines reach: what is asked and answered can be read and "
             "changed on the way, and anybody may ask; leave --host away, or serve TLS", args.host,
         )  # fmt: skip
-    _warn(policies.current)
+    log_warnings(policies.current)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    watchers = [asyncio.create_task(_reload(webhook, observer))]
+    watchers = [asyncio.create_task(Reloads(webhook, observer).run())]
     if tls:
         watchers.append(asyncio.create_task(tls.watch()))
     await stop.wait()
     await running.drain(args.drain)
     for watcher in watchers:
         watcher.cancel()
-        with suppress(asyncio.CancelledError):
-            await watcher
+    await asyncio.gather(*watchers, return_exceptions=True)
     await running.stop()
     if journal is not None:
         await asyncio.to_thread(journal.close)
     log.info("stopped; nothing was left in flight")
     return 0
-
-
-async def _reload(webhook: Webhook, observer: PoliciesObserver) -> None:
-    """Reloads policies and cluster files when they change. Logs the settings in force after each change, and
-    each problem once. Runs until it is cancelled.
-    """
-    policies = webhook.service.policies
-    last_problem, parameters, last_full = "", None, ""
-    while True:
-        await asyncio.sleep(RELOAD_SECONDS)
-        await asyncio.to_thread(webhook.service.cluster.snapshot)  # reloads cluster files without a call
-        if await asyncio.to_thread(policies.reload_if_changed):
-            observer(policies.current)
-            log.info("policies taken up: revision %s", policies.current.revision)
-            _warn(policies.current)
-        if not webhook.service.cluster.waiting():
-            in_force = await asyncio.to_thread(webhook.service.in_force)
-            if in_force != parameters:
-                log.info("settings in force: %s", orjson.dumps(in_force).decode())
-            parameters = in_force
-        problem = "; ".join(webhook.problems())
-        if problem and problem != last_problem:
-            log.warning("not taken up, the last good ones serve: %s", problem)
-        last_problem = problem
-        problem = "; ".join(full_disks(webhook.folders))
-        if problem and problem != last_full:
-            log.warning("%s", problem)
-        last_full = problem
-
-
-def _warn(policies: PolicySet) -> None:
-    for warning in policies.warnings:
-        log.warning("will fail when it is run: %s", warning)
