@@ -134,6 +134,8 @@ class SecretCertificates:
                     self._trouble("")
                 except (ApiError, CertificateError, OSError) as error:
                     self._trouble(str(error))
+                except Exception as error:  # of an odd answer, for example the JSON of a proxy
+                    self._trouble(repr(error))
                 await asyncio.sleep(AGAIN if changed else EVERY)
         finally:
             self._serving.close()

@@ -183,6 +183,8 @@ class ReportWriter(Generic[AnyNews]):
                 last_problem, pause = "", pause_after(time.monotonic() - begun)
             except ApiError as error:
                 last_problem = _say(f"Reports are not written: {error}", last_problem)
+            except Exception as error:  # of an odd answer, for example the JSON of a proxy
+                last_problem = _say(f"Reports are not written: {error!r}", last_problem)
             await asyncio.sleep(pause)
 
     async def _find(self) -> bool:
@@ -224,8 +226,8 @@ class ReportWriter(Generic[AnyNews]):
     async def _write_all(self) -> None:
         """Writes the queued news. Raises the last `ApiError`.
 
-        News that was not written is queued again, or dropped if the replica has no permission or the
-        namespace does not exist.
+        News that was not written is queued again, or dropped if the replica has no permission, the namespace
+        does not exist, or its Report cannot be read.
         """
         batch, self._queue = self._queue, deque()
         by_namespace: dict[str, list[AnyNews]] = defaultdict(list)
@@ -249,6 +251,9 @@ class ReportWriter(Generic[AnyNews]):
                     self._again(several)
                 if error.status == 404 and not await served_path(self.api, GROUP, RESOURCE):
                     self.path = ""
+            except Exception as error:  # an odd Report, which others in the namespace may have written
+                self.dropped.inc(len(several))
+                log.warning("the Report of namespace %s is not written: %r", namespace, error)
         if failed is not None:
             raise failed
 

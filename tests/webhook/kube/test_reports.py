@@ -173,6 +173,20 @@ async def test_a_write_that_fails_waits_and_a_namespace_that_goes_is_given_up() 
         await until(lambda: store.names("inference") == ["elsewhere"])
 
 
+async def test_an_odd_report_in_one_namespace_does_not_keep_the_others_from_theirs() -> None:
+    """Others may write Reports of this name; what is not told is counted."""
+    store = Store()
+    async with writing(store) as writer:
+        odd = {"metadata": {"name": "bayplan"}, "results": ["by hand"]}
+        store.objects[f"{FOLDER.format('odd')}/bayplan"] = odd
+        writer.put(news("first", "odd"))
+        writer.put(news("second"))
+        await until(lambda: store.names() == ["second"])
+        writer.put(news("third", second=2))
+        await until(lambda: store.names() == ["second", "third"])
+        assert unreported(writer) == 1
+
+
 async def test_a_full_queue_drops_the_oldest_and_counts_them() -> None:
     """Memory is bounded, whatever the API server does."""
     store = Store()

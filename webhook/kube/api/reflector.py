@@ -74,7 +74,9 @@ class Reflector:
     _relisting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
-        """Lists and watches until cancelled; errors of the API server are retried."""
+        """Lists and watches until cancelled. Errors of the API server are retried, and so are answers that
+        cannot be read, for example the JSON of a proxy.
+        """
         pause = FIRST_PAUSE
         while True:
             began = time.monotonic()
@@ -84,15 +86,16 @@ class Reflector:
                     continue
                 await self._follow()
                 pause = FIRST_PAUSE
-            except ApiError as error:
+            except Exception as error:
                 if time.monotonic() - began > LONGEST_PAUSE:  # not a rapid series of failures
                     pause = FIRST_PAUSE
-                is_outdated = error.status in (404, 410)  # the CRD was removed, or the version is too old
-                if is_outdated:
+                status = error.status if isinstance(error, ApiError) else None  # None: it cannot be read
+                is_outdated = status in (404, 410)  # the CRD was removed, or the version is too old
+                if is_outdated or status is None:
                     self._version = ""  # list again
                 if not is_outdated or pause > FIRST_PAUSE:  # listing again usually helps: no warning at first
-                    self.forbidden = error.status == 403
-                    self._trouble(f"{self.path}: {error}")
+                    self.forbidden = status == 403
+                    self._trouble(f"{self.path}: {error if status is not None else repr(error)}")
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 

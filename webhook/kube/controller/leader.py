@@ -98,12 +98,14 @@ class Leader:
             async with asyncio.timeout(RENEW_WITHIN - PAUSE):
                 holds = await self._hold(started)
             self.problem = ""
-        except (ApiError, TimeoutError) as error:
+        except Exception as error:  # also of an odd answer, for example the JSON of a proxy
             # A leader goes on only if another check, after `PAUSE`, begins within `RENEW_WITHIN`.
             holds = self.leads and time.monotonic() - self._renewed < RENEW_WITHIN - PAUSE
+            is_usual = isinstance(error, (ApiError, TimeoutError))
+            problem = str(error) or "timed out" if is_usual else repr(error)
             if not self.problem:
-                log.warning("lease %s/%s: %s", self.namespace, self.name, error or "timed out")
-            self.problem = str(error) or "timed out"
+                log.warning("lease %s/%s: %s", self.namespace, self.name, problem)
+            self.problem = problem
         else:
             self._renewed = started
         if self._task is not None and self._task.done():

@@ -23,6 +23,7 @@ from webhook.kube.api.store import Store
 LOGIN = "<html>\n<p>Log in, please.</p>\n</html>\n"
 LISTED = '{"items": [], "metadata": {"resourceVersion": "7"}}'
 ADDED = '{"type": "ADDED", "object": {"metadata": {"name": "gpu-1", "resourceVersion": "8"}}}\n'
+NAMELESS = '{"items": [{}], "metadata": {"resourceVersion": "7"}, "type": "ADDED", "object": {}}'
 GROUPS = """{"groups": [
     {"name": "scheduling.run.ai", "preferredVersion": {"version": "v1"}, "versions": [{"version": "v1"}]}
 ]}"""
@@ -52,7 +53,9 @@ async def follow(answer: Callable[[web.Request], str]) -> None:
             await api.close()
 
 
-@pytest.mark.parametrize("odd", [LOGIN, "{}", '{"groups": null}'], ids=["page", "empty", "null"])
+@pytest.mark.parametrize(
+    "odd", [LOGIN, "{}", '{"groups": null}', NAMELESS], ids=["page", "empty", "null", "nameless"]
+)
 @pytest.mark.parametrize("failing", ["list", "watch", "groups", "version"])
 async def test_a_watch_goes_on_after_the_page_of_a_proxy(
     monkeypatch: pytest.MonkeyPatch, odd: str, failing: str

@@ -136,3 +136,27 @@ def test_a_leader_whose_api_server_hangs_stops_before_another_may_lead(
 
     with asyncio.Runner(loop_factory=VirtualTime) as runner:
         assert "controller is cancelled" in runner.run(play())
+
+
+def test_an_odd_answer_does_not_end_the_election() -> None:
+    """The page of a proxy is no Lease. Without a leader, no waiting gang would be admitted any more."""
+    server = ApiServer()
+    odd = [{}, {"metadata": None}]
+
+    async def play() -> list[str]:
+        client, scene = server.client(), Scene()
+        read = client.get
+
+        async def get(path: str, **query: str) -> dict[str, object]:
+            return odd.pop() if odd else await read(path, **query)
+
+        client.get = get  # type: ignore[method-assign, assignment]
+        election = asyncio.create_task(Leader(client, "bayplan-system", scene.work("controller")).run())
+        await asyncio.sleep(3 * PAUSE)
+        course = list(scene.course)
+        election.cancel()
+        await asyncio.gather(election, return_exceptions=True)
+        return course
+
+    with asyncio.Runner(loop_factory=VirtualTime) as runner:
+        assert runner.run(play()) == ["controller begins"]
