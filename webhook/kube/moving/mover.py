@@ -124,7 +124,7 @@ class Mover:
         """Moves the gangs and pods on these nodes, in steps. `planned`: those that may be there (None: all);
         any other one ends the moves.
         """
-        task = await self._until(lambda seen: self._errand(seen, nodes, planned))
+        task = await self._until(lambda seen: self._task(seen, nodes, planned))
         for name, held in sorted(task.holds.items()):
             self.tell(f"{name} holds {listed(sorted(held.touched), _NODES)} now")
         done: list[str] = []
@@ -139,7 +139,7 @@ class Mover:
             await self._do(step, task, f"{len(done) + 1}/{len(task.names)}")
             done.append(step.movable.name)
 
-    def _errand(
+    def _task(
         self, seen: ClusterObjects, nodes: Sequence[str], planned: Collection[str] | None
     ) -> MoveTask | NotYet | UnexpectedChange:
         """Returns the task once the reservations have left the nodes, and `NotYet` before. The leader's

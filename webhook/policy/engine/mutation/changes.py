@@ -125,7 +125,8 @@ def _of_lists(before: list[Any], after: list[Any]) -> Changes:
     transferred, not the defaults; an element without a counterpart is transferred as it is.
 
     A counterpart is searched in this order: an equal element with the same name, any element with the same
-    name; for elements without a name: an equal element, the element with the same index.
+    name; for elements without a name: an equal element, the element with the same index if both lists have
+    the same length.
     """
     left = dict.fromkeys(range(len(before)))
     places: dict[str, list[int]] = {}
@@ -166,11 +167,10 @@ def _namesake(item: Any, before: list[Any], namesakes: list[int]) -> int | None:
 def _counterpart(
     item: Any, index: int, before: list[Any], after: list[Any], left: Mapping[int, None]
 ) -> int | None:
+    """Returns the index in `before` of the counterpart of an element without a name, of those that are
+    `left`; None if there is none.
+    """
     for candidate in left:
         if equal(before[candidate], item):
             return candidate
-    name = item.get("name") if isinstance(item, dict) else None
-    if name is not None:
-        namesakes = (i for i in left if isinstance(before[i], dict) and before[i].get("name") == name)
-        return next(namesakes, None)
     return index if len(before) == len(after) and index in left else None

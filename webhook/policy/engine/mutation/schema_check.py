@@ -54,7 +54,7 @@ def check_shape(before: Mapping[str, Any], after: Any) -> None:
     fault. A change of `apiVersion` or `kind` is an error too.
     """
     if not isinstance(after, Mapping):
-        raise ShapeError("what comes out is no object")
+        raise ShapeError("the result must be an object")
     for field in ("apiVersion", "kind"):
         if after.get(field) != before.get(field):
             raise ShapeError(f"{field} may not change")
