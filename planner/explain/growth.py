@@ -210,7 +210,12 @@ def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
     present = slices.by_node
     for need in needs if present else ():
         labels = need.pool.labels
-        alike = (name for name in present if labels and selects(labels, snapshot.nodes[name].labels))
+        # A slice may outlive its node.
+        alike = (
+            name
+            for name in present
+            if labels and name in snapshot.nodes and selects(labels, snapshot.nodes[name].labels)
+        )
         if (model := next(alike, None)) is not None:
             for number in range(1, need.count + 1):
                 name = _name(need.pool, str(number))

@@ -301,6 +301,13 @@ def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str):
     assert "wait for 2 more nodes of pool h100, which has 2" in answer.message
 
 
+def test_the_slice_of_a_node_that_is_gone_says_nothing_about_new_nodes():
+    """It is deleted some time after its node; the other node of the pool shows what new ones have."""
+    snapshot, group = claiming(4)
+    left = snapshot.without_node("a").with_stated_settings(pools_from_text("h100: label:pool=h100", Where()))
+    assert "wait for 3 more nodes of pool h100, which has 1" in plan(left, group).message
+
+
 def test_a_pool_whose_devices_nobody_knows_serves_no_claim():
     """None of its nodes is there, or it has no label by which one could be told."""
     snapshot, group = claiming(4)
