@@ -225,13 +225,14 @@ def pod_counts(space: SearchSpace, pod_class: PodClass) -> NodeCounts:
     return _of_cluster(space, counts.causes, counts.shortages)
 
 
-_Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]
+_Request = tuple[tuple[str, ...], int, tuple[Hashable, ...], int, bool, bool]
 
 TALLIES: CacheSection[_Request, _Tally] = CacheSection("obstacles", results=lambda tally: tally.size)
-"""Caches tallies. Key: the topology's levels, what the pod classes request, the required level, whether nodes
-may be shared with other gangs, and whether the gang needs whole domains. An entry is never stale: within a
-tally, counts depend only on the capacity and eligibility of a domain, which are their key. One thread at a
-time uses a tally (`PlanCache.exclusively`), because it caches the counts of further domains while it is used.
+"""Caches tallies. Key: the topology's levels and its reservable level, what the pod classes request, the
+required level, whether nodes may be shared with other gangs, and whether the gang needs whole domains. An
+entry is never stale: within a tally, counts depend only on the capacity and eligibility of a domain, which
+are their key. One thread at a time uses a tally (`PlanCache.exclusively`), because it caches the counts of
+further domains while it is used.
 """
 
 
@@ -249,7 +250,8 @@ def _tally(
         )
         for k in pod_classes
     )
-    key = (space.tree.topology.levels, asked, required, shared, whole)
+    topology = space.tree.topology
+    key = (topology.levels, topology.reservable_index, asked, required, shared, whole)
     tally = cache.entry(
         TALLIES, key, lambda: _Tally(space, pod_classes, required, shared=shared, whole=whole)
     )

@@ -8,7 +8,7 @@ from planner.cluster.build import snapshot
 from planner.model.labels import Requirement, Toleration
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint
-from planner.model.topology import short
+from planner.model.topology import HOSTNAME, Topology, short
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
@@ -243,6 +243,23 @@ def test_a_rack_of_which_a_gang_holds_a_host_is_called_partly_held():
         "reserved by default/Job/one": 1,
     }
     assert "3 are in rack r1, which is partly held by default/Job/one" in answer.message
+
+
+def test_the_counts_of_one_topology_are_not_those_of_another_with_other_reservable_domains():
+    """Levels and nodes are equal, but a gang in the one topology holds racks whole, in the other blocks."""
+    levels, names = ("block", "rack", HOSTNAME), ("racks", "blocks")
+    topologies = [Topology(name, levels, {"pool": name}, name.removesuffix("s")) for name in names]
+    nodes = [
+        node(f"{name}-{rack}-{host}", labels={"pool": name, "block": "b1", "rack": rack})
+        for name in names
+        for rack in ("r1", "r2")
+        for host in (1, 2)
+    ]
+    small = [gang(1, name=f"default/Job/{name}", reserve="nodes", topology=name) for name in names]
+    moment = holding(snapshot(nodes, topologies), *small)
+    by_racks, by_blocks = (plan(moment, gang(4, topology=name)).obstacles for name in names)
+    assert by_racks["in rack b1/r1, which is partly held by default/Job/racks"] == 1
+    assert by_blocks["in block b1, which is partly held by default/Job/blocks"] == 3
 
 
 def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_makes_room():
