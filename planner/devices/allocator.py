@@ -110,8 +110,8 @@ def _some_choice_fits(
 
 
 def needs_too_many(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
-    """Reports whether the claim would get more than `MAX_DEVICES` devices on this node, whichever of its
-    alternatives are chosen.
+    """Reports whether the claim would get more than `MAX_DEVICES` devices on this node, whichever of the
+    alternatives are chosen that the node can serve.
     """
     return _fewest(node_devices, claim_spec) > MAX_DEVICES
 
@@ -129,8 +129,17 @@ def overlaps_itself(node_devices: NodeDevices, claim_spec: ClaimSpec) -> bool:
 
 
 def _fewest(node_devices: NodeDevices, claim_spec: ClaimSpec) -> int:
-    """Returns how many devices the claim gets on this node with the alternatives that take the fewest."""
-    return sum(min(map(node_devices.count, choice), default=0) for choice in claim_spec.choices)
+    """Returns how many devices the claim gets on this node, with those alternatives for which the node has
+    enough devices that take the fewest; 0 if it has too few for some request alone.
+    """
+    fewest = 0
+    for choice in claim_spec.choices:
+        sizes = [(node_devices.count(request), node_devices.matching(request)[1]) for request in choice]
+        counts = [count for count, allowed in sizes if count <= allowed.bit_count()]
+        if not counts:
+            return 0
+        fewest += min(counts)
+    return fewest
 
 
 def tolerating_all(claim_spec: ClaimSpec) -> ClaimSpec:

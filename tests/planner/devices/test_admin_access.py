@@ -29,6 +29,17 @@ def test_a_claim_never_has_a_device_twice() -> None:
     assert decided(request("watch", 3, adminAccess=True), request("gpu", 2)).decision == "rejected"
 
 
+def test_another_cause_is_named_where_the_node_has_too_few_devices_for_one_request() -> None:
+    """All devices are tainted: a claim of its own would not help the request with adminAccess."""
+    tainted = {"taints": [{"key": "repair", "value": "now", "effect": "NoSchedule"}]}
+    devices = slice_of("a", 4)
+    for device in devices["spec"]["devices"]:
+        device.update(tainted)
+    requests = claim(request("watch", 1, adminAccess=True), request("gpu", 1))
+    message = answered(cluster(node("a"), devices, requests), claiming(1)).message
+    assert "devices that match are tainted (repair=now:NoSchedule)" in message
+
+
 def test_two_claims_of_a_pod_may_have_one_device() -> None:
     """The remedy, tried."""
     claims = claim(request("gpu", 4)), claim(WATCH, name="watch")

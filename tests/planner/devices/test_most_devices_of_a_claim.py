@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from tests.planner.devices.test_allocator import claim, request
+from tests.planner.devices.test_allocator import NIC, claim, request
 from tests.planner.devices.test_catalog import Json, answered, claiming, cluster, node, slice_of
 
 EVERY: Json = {"name": "all", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}}
@@ -49,6 +49,29 @@ def test_the_limit_counts_the_smallest_alternatives() -> None:
     }
     assert answered(dense(smaller), claiming(2)).decision == "admitted"
     assert answered(dense(smaller, request("more", 3)), claiming(1)).decision == "rejected"
+
+
+def test_alternatives_that_the_node_cannot_serve_do_not_count_as_smaller_ones() -> None:
+    """The node has no device of the first alternative, and the second is larger than a claim may be."""
+    devices = [
+        {"name": "none", **request("", 1, "rdma")["exactly"]},
+        {"name": "many", **request("", 40)["exactly"]},
+    ]
+    answer = answered(
+        cluster(NIC, node("a"), slice_of("a", 64), claim({"name": "or", "firstAvailable": devices})),
+        claiming(1),
+    )
+    assert answer.decision == "rejected"
+    assert "Kubernetes allocates at most 32 devices to one claim" in answer.message
+
+
+def test_the_limit_is_not_named_because_of_a_node_that_serves_no_request() -> None:
+    """Another node has 40 devices, of which none matches: what keeps the claim out is that it wants five."""
+    adapters = slice_of("b", 40)
+    adapters["spec"]["driver"] = "nic.example"
+    snapshot = cluster(node("a"), node("b"), slice_of("a", 4), adapters, claim(request("one", 1), EVERY))
+    answer = answered(snapshot, claiming(1))
+    assert "no node has all of that together" in answer.message
 
 
 def test_all_devices_of_a_smaller_node_are_allocated() -> None:
