@@ -170,6 +170,7 @@ def _key(pod_set: ResolvedPodSet) -> Hashable:
         shape.tolerations,
         bool(shape.claims),
         shape.claim_specs,
+        shape.extended_claims,
     )
 
 
