@@ -388,6 +388,13 @@ def test_limits_are_served_by_claims_where_no_plugin_runs() -> None:
     assert plan(cluster(*two), limits(3, 2)).decision == "rejected"
 
 
+def test_limits_are_served_by_the_plugin_of_a_node_without_a_driver() -> None:
+    """The nodes are moved to the driver one by one: a pod runs on those that were not moved yet, too."""
+    snapshot = cluster(node("a", 4), node("b"), slice_of("b", 4), gpu_class())
+    assert plan(snapshot, limits(4, 2)).decision == "admitted"
+    assert plan(snapshot, limits(5, 2)).decision == "rejected"
+
+
 def test_limits_are_served_by_the_devices_of_a_driver_that_the_planner_does_not_count_as_gpus() -> None:
     """A node's worth has none of them, and the gang has its place all the same."""
     other = gpu_class()
