@@ -117,19 +117,24 @@ def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
     """Returns how many pods a new node takes, of the PodSet of which it takes most."""
     (node,) = _new_nodes(problem.snapshot, _Need(pool, 1), problem.gang)
     counts = (
-        max_pods(node.allocatable, _without_claims(pod_set.shape), shared_gpus_of(node), pod_set.count)
+        max_pods(node.allocatable, _without_claims(pod_set.shape, node), shared_gpus_of(node), pod_set.count)
         for pod_set in problem.gang.pod_sets
         if pod_set.count and not obstacle(pod_set.shape, node, occupied=False)
     )
     return max(counts, default=0)
 
 
-def _without_claims(shape: ResolvedShape) -> ResolvedShape:
-    """Returns the shape without device claims, to estimate how many pods a new node takes: only the trials
-    assume devices on new nodes.
+def _without_claims(shape: ResolvedShape, node: Node) -> ResolvedShape:
+    """Returns the shape without device claims, also those for extended resources that the node does not
+    offer, to estimate how many pods a new node takes: only the trials assume devices on new nodes.
     """
-    requests = {name: amount for name, amount in shape.requests.items() if not is_claimed(name)}
-    return replace(shape, requests=requests, claim_specs=())
+    extended = {name for name, _ in shape.extended_claims if name not in node.allocatable}
+    requests = {
+        name: amount
+        for name, amount in shape.requests.items()
+        if not is_claimed(name) and name not in extended
+    }
+    return replace(shape, requests=requests, claim_specs=(), extended_claims=())
 
 
 class _GrowthTrial:

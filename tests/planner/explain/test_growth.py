@@ -260,10 +260,8 @@ def test_several_pods_share_a_new_node():
     )
 
 
-def claiming(pods_count: int):
-    """Pods of eight claimed GPUs each, on a cluster with two nodes of pool h100 that offer their GPUs
-    by DRA.
-    """
+def offering(**class_spec: str) -> list[Json]:
+    """Two nodes of pool h100 that offer their eight GPUs by DRA, and the DeviceClass of these."""
     objects: list[Json] = []
     for name in ("a", "b"):
         labels = {"kubernetes.io/hostname": name, "pool": "h100"}
@@ -277,23 +275,38 @@ def claiming(pods_count: int):
         resource_slice = {"metadata": {"name": name}, "spec": spec}
         objects.append({"apiVersion": "v1", "kind": "Node", **node})
         objects.append({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **resource_slice})
+    device_class = {"metadata": {"name": "gpu.nvidia.com"}, "spec": class_spec}
+    return [*objects, {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **device_class}]
+
+
+def claiming(pods_count: int):
+    """Pods of eight claimed GPUs each, on the nodes of `offering`."""
     request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}
     template = {
         "metadata": {"name": "eight", "namespace": "default"},
         "spec": {"spec": {"devices": {"requests": [request]}}},
     }
-    kinds = (("DeviceClass", {"metadata": {"name": "gpu.nvidia.com"}}), ("ResourceClaimTemplate", template))
-    objects += [{"apiVersion": "resource.k8s.io/v1", "kind": kind, **body} for kind, body in kinds]
+    objects = [
+        *offering(),
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", **template},
+    ]
     use = ClaimUse("eight", template=True)
     return read([("c.yaml", objects)]), gang(pod_set(pods_count, PodShape({"cpu": 1000}, claims=(use,))))
 
 
+def limiting(pods_count: int):
+    """Pods of eight GPUs in their limits, which the DeviceClass offers as an extended resource."""
+    objects = offering(extendedResourceName="nvidia.com/gpu")
+    return read([("c.yaml", objects)]), gang(pod_set(pods_count, shape(cpu=1, gpu=8)))
+
+
+@pytest.mark.parametrize("requesting", [claiming, limiting])
 @pytest.mark.parametrize(
     "pool", ["h100: nodes=4 cpu=64 memory=512Gi label:pool=h100", "h100: label:pool=h100"]
 )
-def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str):
+def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str, requesting):
     """Two of four pods find theirs on the nodes that are there; two more nodes would do for the others."""
-    snapshot, group = claiming(4)
+    snapshot, group = requesting(4)
     grown = snapshot.with_stated_settings(pools_from_text(pool, Where()))
     assert plan(snapshot, group).decision == "rejected"
     answer = plan(grown, group)
