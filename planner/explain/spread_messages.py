@@ -68,7 +68,7 @@ def _room(space: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[s
             continue
         node = space.tree.cluster[leaf.node]
         pod_counts = [
-            max_pods(host.free, kind.shape, host.gpus, kind.count)
+            max_pods(host.free, kind.shape, host.gpus, kind.count, host.available_devices)
             for kind in kinds
             if not label_obstacle(kind.shape, node, linked=kind.linked)
             and not condition_obstacle(kind.shape, host)
