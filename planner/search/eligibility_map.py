@@ -133,7 +133,9 @@ def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
     """Returns the label constraints of the pod class as a cache key; () for none."""
     shape = pod_class.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if divided else 0  # only none, one or several matters
-    parts = gpus > 1 or (gpus and pod_class.linked) or shape.requests.get(SHARED_GPU, 0) > 1
+    linked = bool(gpus) and pod_class.linked
+    several_slices = shape.requests.get(SHARED_GPU, 0) > 1  # no node gives a pod more than one time slice
+    parts = gpus > 1 or linked or several_slices
     if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.exclusions):
         return ()
     selector = tuple(sorted(shape.node_selector.items()))
@@ -145,8 +147,8 @@ def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
         shape.preferences,
         weighed,
         gpus,
-        parts and pod_class.linked,
-        parts,
+        linked,
+        several_slices,
         shape.exclusions,
     )
 
