@@ -12,10 +12,10 @@ Example: a pod was bound, and a gang ended. The delta has the pod and the gang's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from planner.cluster.hardware_update import with_hardware
+from planner.cluster.hardware_update import FACTS, with_hardware
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.persistent_map import may_differ
 from planner.cluster.snapshot import Snapshot
@@ -28,21 +28,13 @@ T = TypeVar("T")
 MANY = 1000
 """Maximum number of changed nodes, pods and reservations in a delta."""
 
-_OTHERS = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
-"""Fields of `Infrastructure` that `SnapshotDelta.facts` does not contain: topologies (there is no delta if
-they differ), nodes (a field of the delta), the setting of `with_stated_settings`, and caches.
-"""
-
-_FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _OTHERS)
-"""The fields that `with_hardware` copies."""
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDelta:
     """The records that differ between two snapshots.
 
     `revision`: the book's revision in the later snapshot. `facts`: the later values of the fields of
-    `Infrastructure` that differ (`_FACTS`), by name. `nodes`, `pods`: those that are new or changed. `ended`:
+    `Infrastructure` that differ (`FACTS`), by name. `nodes`, `pods`: those that are new or changed. `ended`:
     gangs that have a reservation only in the earlier snapshot; `held`: the reservations that are new or
     changed. `order`: the gangs of all later reservations, in order; None if the order follows from `held`:
     unchanged reservations first, then those of `held`.
@@ -107,7 +99,7 @@ def apply_delta(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
 
 def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
     """Returns `SnapshotDelta.facts`. The CEL engine in the claims is code, so it is replaced by None."""
-    pairs = ((name, getattr(former.base, name), getattr(latest.base, name)) for name in _FACTS)
+    pairs = ((name, getattr(former.base, name), getattr(latest.base, name)) for name in FACTS)
     facts = {name: now for name, before, now in pairs if _differ(before, now)}
     if "claims" in facts:
         facts["claims"] = replace(facts["claims"], engine=None)
@@ -116,7 +108,7 @@ def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
 
 def _with_facts(base: Infrastructure, facts: Mapping[str, Any]) -> Infrastructure:
     """Returns an `Infrastructure` with these fields changed, as an argument for `with_hardware`."""
-    all_facts = {name: getattr(base, name) for name in _FACTS} | dict(facts)
+    all_facts = {name: getattr(base, name) for name in FACTS} | dict(facts)
     all_facts["claims"] = replace(all_facts["claims"], engine=base.claims.engine)
     return Infrastructure((), {}, **all_facts)
 

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, ResourceClaim, claim_names
 from planner.devices.devices_by_node import DevicesByNode
 
+_KEPT = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
+"""Fields of `Infrastructure` that stay the same: the trees and what they are built from, the setting of
+`with_stated_settings`, and caches.
+"""
+
+
+FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _KEPT)
+"""The fields that `with_hardware` replaces: links, NUMA zones, claims, volumes, limits, settings and more."""
+
 
 def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
-    """Returns the snapshot with the links, NUMA zones, claims, volumes, limits, settings and schedulers of
-    `hardware`. Its topologies, nodes, pods, reservations and caches stay the same.
+    """Returns the snapshot with the `FACTS` of `hardware`. Its topologies, nodes, pods, reservations and
+    caches stay the same.
     """
     base = snapshot.base
-    changed = replace(
-        base,
-        links=hardware.links,
-        ignored=hardware.ignored,
-        numa=hardware.numa,
-        claims=hardware.claims,
-        bounds=hardware.bounds,
-        quotas=hardware.quotas,
-        spaces=hardware.spaces,
-        priorities=hardware.priorities,
-        volumes=hardware.volumes,
-        growth=hardware.growth,
-        settings=hardware.settings,
-        schedulers=hardware.schedulers,
-    )
+    changed = replace(base, **{name: getattr(hardware, name) for name in FACTS})
     changed_nodes = {
         name
         for name in {*base.numa, *hardware.numa}
