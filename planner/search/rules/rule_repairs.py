@@ -203,7 +203,7 @@ class LabelRules:
         """Returns by label value the used domains of the level, each with its pods of each class."""
         sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
         for index, counts in placement.pods_by_node:
-            branch = _domain_at(self._space, index, level)
+            branch, _ = self._space.domain_above(index, level)
             if branch.has_name:
                 pods_by_domain = sums.setdefault(value_of(branch), {})
                 pods_by_domain[branch] = tuple(
@@ -218,15 +218,6 @@ def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Seq
     return (
         kept and sum(counts[index] for counts in pods_by_domain.values() for index in rule.counted) > max_pods
     )
-
-
-def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
-    """Returns the domain of a level that contains the node with this index."""
-    branch = space.tree.root
-    while branch.level < level:
-        index = branch.child_of(place)
-        branch, place = branch.children[index], place - branch.starts[index]
-    return branch
 
 
 def _anti_affinity_pairs(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
