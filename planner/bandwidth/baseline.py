@@ -81,7 +81,7 @@ def _spread(
         counts[name] = counts.get(name, 0) + 1
         placed += 1
         if stock := stocks.get(name):
-            stocks[name] = stock.with_more_pods(requests_on(shape, snapshot.base.offers(node))[1])
+            stocks[name] = stock.with_one_more_pod(requests_on(shape, snapshot.base.offers(node))[1])
         if _room(snapshot, node, used, shape, stocks):
             heappush(queue, (_share(node, used, shape), draw, name))
     return counts

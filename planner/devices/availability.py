@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.devices.allocator import Wanted, fits, free_to_share
 from planner.devices.device_masks import bits
@@ -80,18 +80,11 @@ class AvailableDevices:
             return free // pod_devices
         return 2**63 if self.fits([(claim_spec, 1) for claim_spec in claim_specs]) else 0
 
-    def with_more_pods(self, claim_specs: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:
-        """Returns the same devices with the claims of `count` more pods pending."""
+    def with_one_more_pod(self, claim_specs: Sequence[ClaimSpec]) -> AvailableDevices:
+        """Returns the same devices with these claims of one more pod pending."""
         wanted = Counter(dict(self.pending))
-        for claim_spec in claim_specs:
-            wanted[claim_spec] += count
-        return AvailableDevices(
-            self.node_devices,
-            self.allocated,
-            _sorted_wanted(wanted),
-            self.shared_with_plugin,
-            self.plugin_gpus,
-        )
+        wanted.update(claim_specs)
+        return replace(self, pending=_sorted_wanted(wanted))
 
     def missing(self, claim_specs: Sequence[ClaimSpec]) -> str:
         """Returns which claims of a pod lack devices here, as words that follow "insufficient"; "" if all

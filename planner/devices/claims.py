@@ -80,9 +80,8 @@ class Claims:
     """The cluster's claim objects by NAMESPACE/NAME.
 
     `domains`: for each ComputeDomain, the name of its ResourceClaimTemplate for channels. `slices`: the
-    devices in ResourceSlices. `classes`:
-    DeviceClasses by name. `engine`: evaluates selectors; without an engine, every device matches every
-    selector.
+    devices in ResourceSlices. `classes`: DeviceClasses by name. `engine`: evaluates selectors; without an
+    engine, every device matches every selector.
     """
 
     claims: Mapping[str, ResourceClaim]

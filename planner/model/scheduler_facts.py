@@ -34,10 +34,6 @@ class SchedulerFacts:
     places: bool = False
     leaves: str = ""
 
-    def reads_key(self, key: str) -> bool:
-        """Reports whether the system reads a label or annotation with this key."""
-        return key in self.reads
-
 
 _GROUPER = "pkg/podgrouper/podgrouper/plugins"
 

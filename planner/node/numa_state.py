@@ -25,8 +25,8 @@ Amounts = tuple[tuple[str, int], ...]
 
 _MAX_STATES = 256
 """Maximum number of different states of a node's zones after the same pods in different orders; beyond it the
-pods count as not fitting. Equal pods are interchangeable, so gangs of two or three pod
-classes need a few dozen.
+pods count as not fitting. Equal pods are interchangeable, so gangs of two or three pod classes need a few
+dozen.
 """
 
 

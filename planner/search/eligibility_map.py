@@ -47,6 +47,8 @@ class EligibilityMap:
     caps: tuple[CountCap, ...] = ()
     """Caps on the pods of the domain, which also hold for every domain inside it."""
     _capped: dict[tuple[CountCap, ...], EligibilityMap] = field(default_factory=dict, repr=False)
+    """The results of `under`, as long as this map lives: an entry for each different list of caps, small
+    numbers that the rules of many gangs have in common."""
 
     def of_children(self, count: int) -> Sequence[EligibilityMap]:
         """Returns the maps of a domain's `count` children."""

@@ -34,7 +34,7 @@ from planner.model.topology import Topology
 class Weights:
     """The weight of one unit of each digit; by level, coarse to fine, if the digit counts by level.
 
-    `domains`: digit 1 of the module's list; `opened`: 2 and 4; `without_gang`: 3; `penalty`: 5; `free`: 6.
+    `domains`: digit 1 of the module's list; `opened`: 2 and 4; `unheld`: 3; `penalty`: 5; `free`: 6.
     `reservable` is not a weight but the index of the reservable level.
     """
 

@@ -265,14 +265,12 @@ class DomainOptions(ABC):
         steps = self._steps(children, offers, limit)
         return FrontierSearch(limit, offers, self._sums.stages(steps, reaches, limit, level, ceiling))
 
-    def _all_stages(
-        self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
-    ) -> FrontierSearch:
+    def _all_stages(self, children: Sequence[int], limit: CostLimit, level: int) -> FrontierSearch:
         """Returns the options of these domains and all their sums, because other domains may hold the rest
         of the goal.
         """
-        offers = self._offers(children, limit, level, start)
-        stages: list[CostBySum] = [{self.counts.zero: start}]
+        offers = self._offers(children, limit, level, 0)
+        stages: list[CostBySum] = [{self.counts.zero: 0}]
         for options in self._steps(children, offers, limit):
             stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
         return FrontierSearch(limit, offers, stages)
