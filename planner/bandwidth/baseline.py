@@ -37,10 +37,10 @@ def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...
     `snapshot` must not contain the gang itself.
     """
     taken: dict[str, Resources] = {}
-    stocks: dict[str, AvailableDevices] = {}
+    devices_by_node: dict[str, AvailableDevices] = {}
     assignments: list[Assignment] = []
     for pod_set in resolved_group(group).pod_sets:
-        counts = _spread(snapshot, pod_set, taken, stocks)
+        counts = _spread(snapshot, pod_set, taken, devices_by_node)
         assignments.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
     return tuple(assignments)
 
@@ -49,19 +49,19 @@ def _spread(
     snapshot: Snapshot,
     pod_set: ResolvedPodSet,
     taken: dict[str, Resources],
-    stocks: dict[str, AvailableDevices],
+    devices_by_node: dict[str, AvailableDevices],
 ) -> dict[str, int]:
     """Returns the number of pods of one PodSet on each node.
 
-    `taken`: the used amounts of each node that has pods of this placement. `stocks`: the devices and claims
-    of each node that was looked up. What the pods use is added to both.
+    `taken`: the used amounts of each node that has pods of this placement. `devices_by_node`: the devices and
+    claims of each node that was looked up. What the pods use is added to both.
     """
     shape, counts = pod_set.shape, dict[str, int]()
     queue: list[tuple[float, int, str]] = []
     for name, node in snapshot.nodes.items():
         if not obstacle(shape, node, occupied=True):
             used = taken.get(name) or snapshot.taken.get(name, {})
-            if _room(snapshot, node, used, shape, stocks):
+            if _room(snapshot, node, used, shape, devices_by_node):
                 # The hash orders nodes of equal share, instead of kube-scheduler's random choice.
                 queue.append((_share(node, used, shape), crc32(name.encode()), name))
     heapify(queue)
@@ -80,26 +80,32 @@ def _spread(
         taken[name] = used
         counts[name] = counts.get(name, 0) + 1
         placed += 1
-        if stock := stocks.get(name):
-            stocks[name] = stock.with_one_more_pod(requests_on(shape, snapshot.base.offers(node))[1])
-        if _room(snapshot, node, used, shape, stocks):
+        if devices := devices_by_node.get(name):
+            devices_by_node[name] = devices.with_one_more_pod(
+                requests_on(shape, snapshot.base.offers(node))[1]
+            )
+        if _room(snapshot, node, used, shape, devices_by_node):
             heappush(queue, (_share(node, used, shape), draw, name))
     return counts
 
 
 def _room(
-    snapshot: Snapshot, node: Node, used: Resources, shape: ResolvedShape, stocks: dict[str, AvailableDevices]
+    snapshot: Snapshot,
+    node: Node,
+    used: Resources,
+    shape: ResolvedShape,
+    devices_by_node: dict[str, AvailableDevices],
 ) -> int:
     """Returns 1 if the node has room for one more pod, else 0. The node's devices are looked up once, and
-    kept in `stocks`.
+    kept in `devices_by_node`.
     """
     if (
         (shape.claim_specs or shape.extended_claims)
-        and node.name not in stocks
-        and (stock := snapshot.usage.free_on(node)[2])
+        and node.name not in devices_by_node
+        and (devices := snapshot.usage.free_on(node)[2])
     ):
-        stocks[node.name] = stock
-    return min(1, max_pods(_free(snapshot, node, used), shape, None, 1, stocks.get(node.name)))
+        devices_by_node[node.name] = devices
+    return min(1, max_pods(_free(snapshot, node, used), shape, None, 1, devices_by_node.get(node.name)))
 
 
 def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:

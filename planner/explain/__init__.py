@@ -15,7 +15,6 @@ Words:
 - *shortfall*: the PodSets that have no placement, and the failed search
 - *change*: a changed request that was not yet searched; *alternative*: one that the search admits
 - *occupied*: whether a search is in the cluster as it is, or as if it had no pods and reservations
-- *work unit*: one step of a search, as `planner.model.work_budget` counts it: a plan has 3,000,000
 - *reservable level*: the level of a topology whose domains a gang holds whole if it spans several of them
 - *raised*: an amount that a policy increased above what the pod's author stated
 

@@ -2,8 +2,8 @@
 
 Changes are applied to the request as received, and the parameter `place` searches them with slices, KAI's
 placement policies and leaf-spine rules as it does for a submitted gang. A suggestion is therefore admitted
-when it is submitted. The searches for one answer share a budget of work units, apart from those for slower
-links, which have another. A change that the budget leaves untried is not suggested.
+when it is submitted. The searches for one answer share a budget of steps (`WorkBudget`), apart from those for
+slower links, which have another. A change that the budget leaves untried is not suggested.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from planner.search.outcome import Outcome, Place, domain_of
 from planner.search.result import SearchResult
 
 _BUDGET = 1_000_000
-"""Work units for the alternatives of one answer: a third of a plan's budget, because the failed search has
+"""Steps for the alternatives of one answer: a third of a plan's budget, because the failed search has
 already used up to the whole budget of the plan.
 """
 
@@ -234,9 +234,8 @@ def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
 
 def _strictest(shortfall: Shortfall) -> int:
     """Returns the index of the finest level that the failed request requires, ROOT for none."""
-    return max(
-        [shortfall.tried.request.required, *(kind.required for kind in shortfall.tried.request.pod_classes)]
-    )
+    request = shortfall.tried.request
+    return max(request.required, *(pod_class.required for pod_class in request.pod_classes))
 
 
 def _is_own(group: PodGroup, shortfall: Shortfall) -> bool:

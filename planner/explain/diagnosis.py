@@ -32,7 +32,7 @@ from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 _ALONE_BUDGET = 200_000
-"""Work units to search for a placement of one pod class alone: a fifteenth of a plan's budget, because a
+"""Steps to search for a placement of one pod class alone: a fifteenth of a plan's budget, because a
 refusal tests one class after another.
 """
 
@@ -162,14 +162,14 @@ def _never(
         (result for result in outcome.results if result.tree is closest.tree), outcome.results[0]
     )
     empty = problem.when_empty()
-    for kind in in_same_tree.request.pod_classes:
-        unfit = _pod_never(kind, spaces)
+    for pod_class in in_same_tree.request.pod_classes:
+        unfit = _pod_never(pod_class, spaces)
         if unfit is not None:
-            names = tuple(name for name, _ in kind.parts)
+            names = tuple(name for name, _ in pod_class.parts)
             # Fewer pods help only if the pods share a domain inside the host that is too small for them all.
-            fewer = kind.count - 1 if unfit.reason == "TooLargeForLevel" else 0
+            fewer = pod_class.count - 1 if unfit.reason == "TooLargeForLevel" else 0
             ways = alternatives(empty, Shortfall(names, in_same_tree, fewer), place_gang)
-            message = messages.fits_no_node(kind, unfit.nodes, unfit.why, [way.words for way in ways])
+            message = messages.fits_no_node(pod_class, unfit.nodes, unfit.why, [way.words for way in ways])
             return unfit.reason, _with(message, in_the_way), names
     part, shortfall = culprit_of(outcome.problem, in_same_tree)
     counts = node_counts(
@@ -189,14 +189,15 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
     placement even alone. If there is no such class, the part is the whole gang.
     """
     gang, space = problem.gang, search_space(problem.snapshot, result.tree, occupied=problem.occupied)
-    for kind in relaxations(result.request)[-1]:  # the pod classes with their required levels only
-        if kind.required <= result.request.required:
+    for pod_class in relaxations(result.request)[-1]:  # the pod classes with their required levels only
+        if pod_class.required <= result.request.required:
             continue
-        request = replace(result.request, required=kind.required, pod_classes=(replace(kind, required=ROOT),))
+        own_class = (replace(pod_class, required=ROOT),)
+        request = replace(result.request, required=pod_class.required, pod_classes=own_class)
         search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET))
         alone = search.search(request.pod_classes, request.required)
         if alone.placement is None:
-            names = {name for name, _ in kind.parts}
+            names = {name for name, _ in pod_class.parts}
             part = replace(gang, pod_sets=tuple(p for p in gang.pod_sets if p.name in names))
             return part, SearchResult(result.tree, request, None, alone.attempts, alone.complete)
     return gang, result
@@ -215,63 +216,61 @@ class _UnfitPod:
     why: str = ""
 
 
-def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | None:
+def _pod_never(pod_class: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | None:
     """Returns why not even one pod of the class fits a node of the empty cluster; None if one fits."""
-    counts = _counts_ever(kind, spaces)
+    counts = _counts_ever(pod_class, spaces)
     if counts.serving:
         return None
-    if kind.shape.raised:
+    if pod_class.shape.raised:
         # If no node takes the pod even with the amounts that its author stated, the message explains these
         # amounts, and not those that policies raised.
-        own = replace(kind, shape=replace(kind.shape, requests=kind.shape.own_requests))
+        own = replace(pod_class, shape=replace(pod_class.shape, requests=pod_class.shape.own_requests))
         own_counts = _counts_ever(own, spaces)
-        kind, counts = (kind, counts) if own_counts.serving else (own, own_counts)
-    nodes = NodeWords((kind,), base=spaces[0].base).of(counts)
+        pod_class, counts = (pod_class, counts) if own_counts.serving else (own, own_counts)
+    nodes = NodeWords((pod_class,), base=spaces[0].base).of(counts)
     causes = counts.causes
     if any(cause.startswith(numa_messages.NUMA) for cause in causes):
-        roomy = (
-            h for h in usable(spaces, kind) if not short_of(h.free or {}, kind, h.gpus, h.available_devices)
-        )
+        roomy = (host for host in usable(spaces, pod_class) if not short_of(host, pod_class))
         zones = [host.numa_state for host in roomy if host.numa_state]
-        return _UnfitPod("NoNUMAFit", nodes, numa_messages.why_never_aligned(kind, zones))
+        return _UnfitPod("NoNUMAFit", nodes, numa_messages.why_never_aligned(pod_class, zones))
     if any(cause.startswith((nvlink.SMALL, nvlink.UNALIGNED)) for cause in causes):
         return _UnfitPod(
-            "TooLargeForLevel", nodes, messages.most_inside(_max_gpus_inside(spaces, kind, causes))
+            "TooLargeForLevel", nodes, messages.most_inside(_max_gpus_inside(spaces, pod_class, causes))
         )
     if not any(cause.startswith(LACKS) for cause in causes):
         return _UnfitPod("NoNodeMatches", nodes)
     if any(cause.startswith(f"{LACKS}{CLAIMS}") for cause in causes):
         return _UnfitPod("PodFitsNoNode", nodes)
-    share = share_in(kind.shape.requests)
+    share = share_in(pod_class.shape.requests)
     if share and (
         why := why_share_never_fits(
-            share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(spaces, kind)]
+            share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(spaces, pod_class)]
         )
     ):
         return _UnfitPod("PodFitsNoNode", nodes, messages.fits_no_gpu(share.words(), why))
     return _UnfitPod("PodFitsNoNode", nodes, _absent_device(counts, _devices(spaces)))
 
 
-def _counts_ever(kind: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
+def _counts_ever(pod_class: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
     """Returns all nodes, counted by what excludes one pod of the class.
 
     Of several topologies, only one is counted: one in which the pod fits if there is any, and among these the
     one with the fewest nodes outside.
     """
-    counted = [pod_counts(view, kind) for view in spaces]
+    counted = [pod_counts(space, pod_class) for space in spaces]
     return min(counted, key=lambda counts: (not counts.serving, counts.outside))
 
 
-def _max_gpus_inside(spaces: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
+def _max_gpus_inside(spaces: Sequence[SearchSpace], pod_class: PodClass, causes: Mapping[str, int]) -> int:
     """Returns the number of GPUs of the largest domain inside a node that the pod may use.
 
     Domains are NVLink domains if `causes` has a too small one; otherwise NUMA nodes. Returns 0 if unknown.
     """
-    shape = kind.shape
+    shape = pod_class.shape
     nodes = [
-        (node, view.base.numa.get(node.name))
-        for view in spaces
-        for node in view.tree.nodes
+        (node, space.base.numa.get(node.name))
+        for space in spaces
+        for node in space.tree.nodes
         if affinity_allows(shape, node)
     ]
     if any(cause.startswith(nvlink.SMALL) for cause in causes):
@@ -293,9 +292,9 @@ def _devices(spaces: Sequence[SearchSpace]) -> list[str]:
     return sorted(
         {
             name
-            for view in spaces
-            for content in {*hosts(view.capacity)}
-            for name, amount in (content.free or {}).items()
+            for space in spaces
+            for host in {*hosts(space.capacity)}
+            for name, amount in (host.free or {}).items()
             if "/" in name and amount > 0
         }
     )

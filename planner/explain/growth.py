@@ -35,7 +35,7 @@ from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, assignments_of
 
 _BUDGET = 1_000_000
-"""Work units for all trials of one gang: a third of a plan's budget, because the failed search has already
+"""Steps for all trials of one gang: a third of a plan's budget, because the failed search has already
 used up to the whole budget of the plan.
 """
 
@@ -317,9 +317,9 @@ def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
 
     If a key occurs several times, the last one counts: node selectors override affinity.
     """
-    for bar in shape.exclusions:
-        if bar.inside and bar.values and ANY not in bar.values:
-            yield bar.key, min(bar.values)
+    for exclusion in shape.exclusions:
+        if exclusion.inside and exclusion.values and ANY not in exclusion.values:
+            yield exclusion.key, min(exclusion.values)
     for requirement in shape.affinity[0] if shape.affinity else ():
         if requirement.operator == "In" and requirement.values:
             # Of several values of a label, the last one yielded counts; this must be the first in the spec.

@@ -92,14 +92,14 @@ def no_room(
     return _with_ways(message, wait, ways, moment=" now")
 
 
-def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
+def fits_no_node(pod_class: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
     """Returns the message for a pod that no node of the empty cluster takes.
 
     `nodes`: all nodes by cause. `why`: more detail than the causes give, optionally with "Would work: …"; ""
     for none. `ways`: what would work.
     """
     reason, _, way = why.removesuffix(".").partition(WORKS)
-    message = f"No node takes a pod of {_sets(kind)}: {nodes}."
+    message = f"No node takes a pod of {_sets(pod_class)}: {nodes}."
     return _with_ways(message, reason.removesuffix(". "), [*([way] if way else []), *ways])
 
 
@@ -142,8 +142,8 @@ def most_inside(max_gpus: int) -> str:
     return f"The largest such domain has {counted(max_gpus, 'GPU')}." if max_gpus else ""
 
 
-def _sets(kind: PodClass) -> str:
-    return " and ".join(name for name, _ in kind.parts)
+def _sets(pod_class: PodClass) -> str:
+    return " and ".join(name for name, _ in pod_class.parts)
 
 
 def _fit(group: PodGroup) -> str:

@@ -59,7 +59,8 @@ class NodeWords:
     def __init__(
         self, pod_classes: Sequence[PodClass], *, occupied: bool = False, base: Infrastructure | None = None
     ) -> None:
-        self._raised = {name: was for kind in pod_classes for name, was in kind.shape.raised.items()}
+        raised = (pod_class.shape.raised for pod_class in pod_classes)
+        self._raised = {name: was for amounts in raised for name, was in amounts.items()}
         self._pod_classes = pod_classes
         self._occupied, self._base = occupied, base
 
@@ -128,18 +129,18 @@ class NodeWords:
         """Returns the existing values of the label in the cause, if no node has a requested value."""
         if self._base is None:
             return ""
-        for kind in self._pod_classes:
-            for key, value in kind.shape.node_selector.items():
+        for pod_class in self._pod_classes:
+            for key, value in pod_class.shape.node_selector.items():
                 if cause == f"{SELECTOR}{key}={value}":
                     return _in_brackets(values_words(self._base, key, (value,)))
-            for requirement in _only_term(kind):
+            for requirement in _only_term(pod_class):
                 if cause == affinity_cause(requirement) and requirement.operator != "NotIn":
                     return _in_brackets(values_words(self._base, requirement.key, requirement.values))
         return ""
 
 
-def _only_term(kind: PodClass) -> tuple[Requirement, ...]:
-    return kind.shape.affinity[0] if len(kind.shape.affinity) == 1 else ()
+def _only_term(pod_class: PodClass) -> tuple[Requirement, ...]:
+    return pod_class.shape.affinity[0] if len(pod_class.shape.affinity) == 1 else ()
 
 
 def _in_brackets(words: str) -> str:

@@ -15,9 +15,9 @@ NUMA = "NUMA"
 """Prefix of the cause for a node that has room for a pod in total, but not in its NUMA zones."""
 
 
-def cause(zones: NumaState, kind: PodClass) -> str:
+def cause(zones: NumaState, pod_class: PodClass) -> str:
     """Returns why the kubelet would refuse one pod of the class now; "" if it would admit the pod."""
-    alignment = alignment_for(kind.shape)
+    alignment = alignment_for(pod_class.shape)
     if zones.max_pods(alignment, 1):
         return ""
     refusal = misfit(_node(zones), alignment.asks(zones.scope), occupied=True)
@@ -27,12 +27,12 @@ def cause(zones: NumaState, kind: PodClass) -> str:
     return f"{NUMA}: no zone for {amount} {name} under {zones.policy}"
 
 
-def why_never_aligned(kind: PodClass, hosts: Sequence[NumaState]) -> str:
+def why_never_aligned(pod_class: PodClass, hosts: Sequence[NumaState]) -> str:
     """Returns the sentence about a pod that no kubelet would admit, although some nodes have enough in total.
 
     `hosts`: the NUMA states of those nodes. The numbers are those of the node that comes closest.
     """
-    alignment = alignment_for(kind.shape)
+    alignment = alignment_for(pod_class.shape)
     refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), occupied=False)) for zones in hosts]
     zones, refusal = max(
         ((zones, refusal) for zones, refusal in refused if refusal is not None),

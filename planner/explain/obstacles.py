@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from planner.cluster.capacity import DomainCapacity, hosts
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.trees.subtree import Subtree
-from planner.devices.availability import AvailableDevices
 from planner.devices.pools import amount_in, on_node
 from planner.explain import numa_messages
 from planner.model.natural_order import natural
@@ -17,7 +16,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.resources import GPU, Resources
 from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
-from planner.node.gpu_sharing import SharedGpus, share_in, share_named
+from planner.node.gpu_sharing import share_in, share_named
 from planner.node.numa_state import NumaState
 from planner.node.packing import max_pods, requests_on, takes_amounts_only, takes_devices
 from planner.request.topology_request import TopologyRequest
@@ -121,24 +120,24 @@ class _Tally:
     def size(self) -> int:
         return len(self._counts)
 
-    def of(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
+    def of(self, capacity: DomainCapacity, match: EligibilityMap) -> _Counts:
         """Returns the counts of one domain."""
-        counts = self._counts.get((content, match))
+        counts = self._counts.get((capacity, match))
         if counts is None:
-            counts = self._counts[content, match] = self._count(content, match)
+            counts = self._counts[capacity, match] = self._count(capacity, match)
         return counts
 
-    def _count(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
-        if content.level == self._required and self._unlabelled and not content.has_name:
-            return _Counts({self._unlabelled: content.size})
-        if content.free is not None:
-            cause, shortage = self._cause(content, content.free, match)
+    def _count(self, capacity: DomainCapacity, match: EligibilityMap) -> _Counts:
+        if capacity.level == self._required and self._unlabelled and not capacity.has_name:
+            return _Counts({self._unlabelled: capacity.size})
+        if capacity.free is not None:
+            cause, shortage = self._cause(capacity, match)
             return _Counts({cause: 1}, shortages={cause: shortage} if shortage else {})
         causes: dict[str, int] = {}
         partly: list[_PartlyHeld] = []
         shortages: dict[str, Shortage] = {}
-        inside = match.of_children(len(content.children))
-        for index, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
+        inside = match.of_children(len(capacity.children))
+        for index, (child, child_match) in enumerate(zip(capacity.children, inside, strict=True)):
             counts = self.of(child, child_match)
             for cause, count in counts.causes.items():
                 causes[cause] = causes.get(cause, 0) + count
@@ -147,38 +146,32 @@ class _Tally:
             for cause, shortage in counts.shortages.items():
                 if cause not in shortages or shortage > shortages[cause]:
                     shortages[cause] = shortage
-        if content.level == self._reservable and content.has_name and content.gang and causes.get(FITS):
-            gangs = {host.gang for host in hosts(content) if host.gang}
+        if capacity.level == self._reservable and capacity.has_name and capacity.gang and causes.get(FITS):
+            gangs = {host.gang for host in hosts(capacity) if host.gang}
             partly.append(_PartlyHeld((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
         return _Counts(causes, tuple(partly), shortages)
 
-    def _cause(
-        self, content: DomainCapacity, free: Resources, match: EligibilityMap
-    ) -> tuple[str, Shortage | None]:
+    def _cause(self, host: DomainCapacity, match: EligibilityMap) -> tuple[str, Shortage | None]:
         """Returns why a host takes no pod of any class, and the amounts if the cause is a lack of one
         resource. The cause is `FITS` if the host takes a pod of some class.
         """
         reasons = [
-            why or condition_obstacle(pod_class.shape, content)
+            why or condition_obstacle(pod_class.shape, host)
             for pod_class, why in zip(self._pod_classes, match.why, strict=True)
         ]
         if all(reasons):
             return reasons[0], None
-        gang = content.held if self._shared else content.gang
+        gang = host.held if self._shared else host.gang
         if gang:
             return f"reserved by {gang}", None
         able = [pod_class for pod_class, reason in zip(self._pod_classes, reasons, strict=True) if not reason]
-        lacking = [
-            short_of(free, pod_class, content.gpus, content.available_devices)
-            or misaligned(content.numa_state, pod_class)
-            for pod_class in able
-        ]
+        lacking = [short_of(host, pod_class) or _misaligned(host.numa_state, pod_class) for pod_class in able]
         if not all(lacking):
             return FITS, None
         name, asked = lacking[0], able[0].shape.requests
         if name.startswith(numa_messages.NUMA):
             return name, None
-        amount, need = amount_in(free, name), asked.get(name, 0)
+        amount, need = amount_in(host.amounts, name), asked.get(name, 0)
         return f"{LACKS}{name}", (amount, need) if amount < need else None
 
 
@@ -258,33 +251,26 @@ def _tally(
     return cache.exclusively(lambda: tally.of(space.capacity, space.match(pod_classes)))
 
 
-def short_of(
-    free: Resources,
-    pod_class: PodClass,
-    gpus: SharedGpus | None = None,
-    stock: AvailableDevices | None = None,
-) -> str:
+def short_of(host: DomainCapacity, pod_class: PodClass) -> str:
     """Returns what a host lacks for one pod: a resource (a device before cpu or memory), a GPU share, or the
     devices for a claim. Returns "" if the pod fits.
-
-    `free`, `gpus`, `stock`: the host's free amounts, its GPUs for shares, and its devices for claims.
     """
-    shape = pod_class.shape
-    if stock is None and takes_amounts_only(shape):
+    shape, free, devices = pod_class.shape, host.amounts, host.available_devices
+    if devices is None and takes_amounts_only(shape):
         return _first_lacking(shape.requests, free)
-    if max_pods(free, shape, gpus, 1, stock):
+    if max_pods(free, shape, host.gpus, 1, devices):
         return ""
-    requests, bundles = requests_on(shape, free)
-    if stock and bundles and (lack := stock.missing(bundles)):
+    requests, claim_specs = requests_on(shape, free)
+    if devices and claim_specs and (lack := devices.missing(claim_specs)):
         return lack
-    if not stock and shape.claim_specs:
+    if not devices and shape.claim_specs:
         return NO_DEVICES
-    needs = requests if stock else on_node(shape.requests, free)
+    needs = requests if devices else on_node(shape.requests, free)
     if lacking := _first_lacking({name: need for name, need in needs.items() if not share_named(name)}, free):
         return lacking
     # Each amount suffices: no single GPU has room for the share, or claims use the plugin's GPUs.
     share = share_in(shape.requests)
-    return share.label if share else GPU if takes_devices(stock, shape) else ""
+    return share.label if share else GPU if takes_devices(devices, shape) else ""
 
 
 def _first_lacking(needs: Resources, free: Resources) -> str:
@@ -293,46 +279,46 @@ def _first_lacking(needs: Resources, free: Resources) -> str:
     return min(lacking, key=lambda name: ("/" not in name, name), default="")
 
 
-def misaligned(zones: NumaState | None, pod_class: PodClass) -> str:
+def _misaligned(zones: NumaState | None, pod_class: PodClass) -> str:
     """Returns why the host's kubelet would refuse a pod for which the host has enough in total; "" if the
     kubelet would admit the pod. `zones`: None if the host's kubelet refuses no pod for NUMA.
     """
     return numa_messages.cause(zones, pod_class) if zones is not None else ""
 
 
-def largest(views: Sequence[SearchSpace], pod_class: PodClass, resource: str) -> int:
+def largest(spaces: Sequence[SearchSpace], pod_class: PodClass, resource: str) -> int:
     """Returns the largest amount of a resource on any node that the pod may use, in base units; 0 for no
     node.
 
-    `views`: the search spaces, one for each topology.
+    `spaces`: the search spaces, one for each topology.
     """
-    return max((amount_in(host.free or {}, resource) for host in usable(views, pod_class)), default=0)
+    return max((amount_in(host.free or {}, resource) for host in usable(spaces, pod_class)), default=0)
 
 
-def usable(views: Sequence[SearchSpace], pod_class: PodClass) -> list[DomainCapacity]:
+def usable(spaces: Sequence[SearchSpace], pod_class: PodClass) -> list[DomainCapacity]:
     """Returns the hosts that the pod may use by labels, taints and conditions, whatever is free on them.
 
     Hosts of equal capacity are returned once.
     """
     return [
         host
-        for space in views
+        for space in spaces
         for host, match in _hosts(space.capacity, space.match((pod_class,)))
         if not match.why[0] and not condition_obstacle(pod_class.shape, host)
     ]
 
 
-def _hosts(content: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainCapacity, EligibilityMap]]:
+def _hosts(capacity: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainCapacity, EligibilityMap]]:
     """Returns each host with its eligibility; pairs of equal capacity and eligibility once."""
     seen: dict[tuple[DomainCapacity, EligibilityMap], None] = {}
 
-    def walk(content: DomainCapacity, match: EligibilityMap) -> None:
-        if (content, match) not in seen:
-            seen[content, match] = None
+    def walk(capacity: DomainCapacity, match: EligibilityMap) -> None:
+        if (capacity, match) not in seen:
+            seen[capacity, match] = None
             for child, child_match in zip(
-                content.children, match.of_children(len(content.children)), strict=True
+                capacity.children, match.of_children(len(capacity.children)), strict=True
             ):
                 walk(child, child_match)
 
-    walk(content, match)
+    walk(capacity, match)
     return [(host, host_match) for host, host_match in seen if host.free is not None]

@@ -277,10 +277,11 @@ def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str])
     """
     space = search_space(problem.snapshot, tree, occupied=problem.occupied)
     offers: dict[str, dict[str, int]] = {}
-    for kind in _pod_classes(problem, tree):
-        have = {name: largest([space], kind, name) for name in kind.shape.requests if not share_named(name)}
-        lacking = {name: n for name, n in have.items() if n < kind.shape.requests[name]}
-        offers |= {name: lacking for name, _ in kind.parts if lacking and name in names}
+    for pod_class in _pod_classes(problem, tree):
+        requests = pod_class.shape.requests
+        have = {name: largest([space], pod_class, name) for name in requests if not share_named(name)}
+        lacking = {name: n for name, n in have.items() if n < requests[name]}
+        offers |= {name: lacking for name, _ in pod_class.parts if lacking and name in names}
     if offers and all(map(all, map(dict.values, offers.values()))):
         yield Change(_amount_words(problem, offers), problem.with_requests(offers))
 
@@ -314,11 +315,11 @@ def in_one_zone(problem: PlacementProblem, tree: TopologyTree, names: Sequence[s
     """
     space = search_space(problem.snapshot, tree, occupied=False)
     limits: dict[_ZoneLimits, tuple[int, ...]] = {}
-    for kind in _pod_classes(problem, tree):
-        if any(name in names for name, _ in kind.parts):
-            for host in usable([space], kind):
+    for pod_class in _pod_classes(problem, tree):
+        if any(name in names for name, _ in pod_class.parts):
+            for host in usable([space], pod_class):
                 if host.numa_state is not None:
-                    limits.update(_zone_limits(host.numa_state, alignment_for(kind.shape)))
+                    limits.update(_zone_limits(host.numa_state, alignment_for(pod_class.shape)))
     for scope, amounts in sorted(limits, key=limits.__getitem__, reverse=True)[:_MAX_ZONES]:
         yield from _within(problem, names, scope, dict(amounts))
 

@@ -56,7 +56,7 @@ def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> st
     )
 
 
-def _room(space: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
+def _room(space: SearchSpace, rule: SpreadRule, pod_classes: list[PodClass]) -> dict[str, int]:
     """Returns how many pods fit, by value of the spread constraint's label.
 
     A node counts as the pods of one class: the class of which it takes most.
@@ -68,10 +68,10 @@ def _room(space: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[s
             continue
         node = space.tree.cluster[leaf.node]
         pod_counts = [
-            max_pods(host.free, kind.shape, host.gpus, kind.count, host.available_devices)
-            for kind in kinds
-            if not label_obstacle(kind.shape, node, linked=kind.linked)
-            and not condition_obstacle(kind.shape, host)
+            max_pods(host.free, pod_class.shape, host.gpus, pod_class.count, host.available_devices)
+            for pod_class in pod_classes
+            if not label_obstacle(pod_class.shape, node, linked=pod_class.linked)
+            and not condition_obstacle(pod_class.shape, host)
         ]
         room[value] = room.get(value, 0) + max(pod_counts, default=0)
     return room

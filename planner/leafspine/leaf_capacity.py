@@ -80,34 +80,34 @@ Never stale, because the values depend only on the leaf's capacity and the pods'
 class Rooms:
     """Computes the `Room` of leaves for one gang, in one search space."""
 
-    def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: SchedulerSettings) -> None:
-        self._view, self._settings = view, settings
+    def __init__(self, space: SearchSpace, group: ResolvedPodGroup, settings: SchedulerSettings) -> None:
+        self._space, self._settings = space, settings
         self._sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
         pod_classes = [
             PodClass(((pod_set.name, pod_set.count),), pod_set.count, pod_set.shape) for pod_set in self._sets
         ]
-        self._match = view.match(pod_classes)
+        self._match = space.match(pod_classes)
         self._min_gpus = min((pod_set.shape.gpus for pod_set in self._sets), default=0)
         self._hosts: dict[_Host, tuple[int, int]] = {}
         limits = (settings.nodes_per_leaf, settings.gpus_per_leaf)
-        key = (tuple(map(_key, self._sets)), limits, view.occupied)
-        self._leaf_rooms = view.base.plan_cache.entry(LEAF_HOSTS, key, dict)
+        key = (tuple(map(_key, self._sets)), limits, space.occupied)
+        self._leaf_rooms = space.base.plan_cache.entry(LEAF_HOSTS, key, dict)
 
     def of(self, leaf: Leaf, *, preferred: bool) -> Room:
         """Returns the room of one leaf."""
-        content, match = self._view.capacity, self._match
+        capacity, match = self._space.capacity, self._match
         for place in leaf.way:
-            content, match = content.children[place], match.children[place] if match.children else match
-        key = (content, match, leaf.places)
+            capacity, match = capacity.children[place], match.children[place] if match.children else match
+        key = (capacity, match, leaf.places)
         leaf_room = self._leaf_rooms.get(key)
         if leaf_room is None:
             leaf_room = self._leaf_rooms[key] = self._leaf_room(
-                _hosts_at(list(_hosts(content, match)), leaf.places)
+                _hosts_at(list(_hosts(capacity, match)), leaf.places)
             )
         nodes = tuple([leaf.nodes[place] for place in leaf_room.places])
         used = (leaf.gpus - leaf_room.free) / leaf.gpus if leaf.gpus else 0.0
         return Room(
-            leaf, nodes, leaf_room.pods, leaf_room.gpus, leaf_room.left_out, used, preferred, content.gang
+            leaf, nodes, leaf_room.pods, leaf_room.gpus, leaf_room.left_out, used, preferred, capacity.gang
         )
 
     def _leaf_room(self, hosts: Sequence[_Host]) -> _LeafRoom:
@@ -147,7 +147,7 @@ class Rooms:
         """Yields the index of each PodSet that may use the host, and how many of its pods fit."""
         assert host.free is not None, "only hosts are passed, and these have free amounts"
         for index, (pod_set, obstacle) in enumerate(zip(self._sets, match.why, strict=True)):
-            if obstacle or condition_obstacle(pod_set.shape, host, passing=self._view.occupied):
+            if obstacle or condition_obstacle(pod_set.shape, host, passing=self._space.occupied):
                 continue
             yield (
                 index,
@@ -174,10 +174,10 @@ def _key(pod_set: ResolvedPodSet) -> Hashable:
     )
 
 
-def _hosts(content: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
-    if content.free is not None:
-        yield content, match
-    for child, child_match in zip(content.children, match.of_children(len(content.children)), strict=True):
+def _hosts(capacity: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
+    if capacity.free is not None:
+        yield capacity, match
+    for child, child_match in zip(capacity.children, match.of_children(len(capacity.children)), strict=True):
         yield from _hosts(child, child_match)
 
 

@@ -126,7 +126,7 @@ def _depends_on_nodes(problem: PlacementProblem, fabric: LeafSpine) -> bool:
     leaf = leaf_level(fabric.topology)
     return any(
         request.required > leaf
-        or any(kind.is_tied or kind.slice_level > leaf for kind in request.pod_classes)
+        or any(pod_class.is_tied or pod_class.slice_level > leaf for pod_class in request.pod_classes)
         for request in problem.requests
         if request.topology.name == fabric.topology.name
     )

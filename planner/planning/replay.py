@@ -150,7 +150,9 @@ def _satisfies_node_rules(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str
     node = snapshot.nodes.get(name)
     if node is None or not affinity_allows(pod_set.shape, node):
         return False
-    return not any(is_excluded(bar, node) for bar in pod_set.shape.exclusions if not bar.passing)
+    return not any(
+        is_excluded(exclusion, node) for exclusion in pod_set.shape.exclusions if not exclusion.passing
+    )
 
 
 def _satisfies_required_levels(

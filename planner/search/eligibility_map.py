@@ -249,13 +249,13 @@ def _names(pod_classes: Sequence[PodClass]) -> frozenset[str] | None:
     requirements = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]
     if any(r.operator not in ("In", "NotIn") for r in requirements):
         return None
-    barred = (
+    excluded_names = (
         exclusion.values
         for shape in shapes
         for exclusion in shape.exclusions
         if exclusion.key == NODE_NAME_FIELD
     )
-    return frozenset(name for r in requirements for name in r.values).union(*barred)
+    return frozenset(name for r in requirements for name in r.values).union(*excluded_names)
 
 
 def _keys(shape: ResolvedShape) -> set[str]:

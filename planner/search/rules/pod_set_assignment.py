@@ -30,14 +30,18 @@ def assigned_to_pod_sets(placement: Placement) -> Iterator[Placement]:
     the pods can be bound in none of them, the caller gives up the placement. Yields the unchanged placement
     if it has no such class with several PodSets.
     """
-    divided = [_counts_pinned_nodes(kind) and len(kind.parts) > 1 for kind in placement.pod_classes]
+    divided = [
+        _counts_pinned_nodes(pod_class) and len(pod_class.parts) > 1 for pod_class in placement.pod_classes
+    ]
     if not any(divided):
         yield placement
         return
-    yield _assigned(placement, [kind.parts for kind in placement.pod_classes], divided)
-    if all(kind.slice_size == 1 for kind in placement.pod_classes):  # a slice is within one PodSet
-        yield _assigned(placement, [kind.parts[::-1] for kind in placement.pod_classes], divided)
-        yield _assigned(placement, [_in_turn(kind.parts) for kind in placement.pod_classes], divided)
+    yield _assigned(placement, [pod_class.parts for pod_class in placement.pod_classes], divided)
+    if all(pod_class.slice_size == 1 for pod_class in placement.pod_classes):  # a slice is within one PodSet
+        yield _assigned(placement, [pod_class.parts[::-1] for pod_class in placement.pod_classes], divided)
+        yield _assigned(
+            placement, [_in_turn(pod_class.parts) for pod_class in placement.pod_classes], divided
+        )
 
 
 def _counts_pinned_nodes(pod_class: PodClass) -> bool:
@@ -56,17 +60,17 @@ def _assigned(placement: Placement, orders: list[Parts], divided: list[bool]) ->
     """Returns the placement with the divided classes' pods assigned to PodSets in the given orders."""
     pod_classes: list[PodClass] = []
     columns: list[list[int]] = []  # for each class, the index of the new class of each of its pods, in order
-    for kind, order, is_divided in zip(placement.pod_classes, orders, divided, strict=True):
-        totals = Counter({name: 0 for name, _ in kind.parts})
-        for name, count in kind.parts:
+    for pod_class, order, is_divided in zip(placement.pod_classes, orders, divided, strict=True):
+        totals = Counter({name: 0 for name, _ in pod_class.parts})
+        for name, count in pod_class.parts:
             totals[name] += count
         index_of = {name: len(pod_classes) + index for index, name in enumerate(totals)}
         if is_divided:
             columns.append([index_of[name] for name, count in order for _ in range(count)])
-            pod_classes += [replace(kind, parts=((name, n),), count=n) for name, n in totals.items()]
+            pod_classes += [replace(pod_class, parts=((name, n),), count=n) for name, n in totals.items()]
         else:
-            columns.append([len(pod_classes)] * kind.count)
-            pod_classes.append(kind)
+            columns.append([len(pod_classes)] * pod_class.count)
+            pod_classes.append(pod_class)
     remaining = [iter(column) for column in columns]
     pods_by_node = []
     for node, each in placement.pods_by_node:
