@@ -43,15 +43,16 @@ def max_pods(
     share = share_in(requests)
     if share is None:
         room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
-        if available_devices is None:  # the node serves no claim, and amounts decide on all other pods
-            return 0 if claim_specs else room
-        if room and takes_devices(available_devices, shape):
-            plugin_gpus = shape.requests.get(GPU, 0)  # counted only if a plugin offers the claimable GPUs too
-            return available_devices.max_pods(claim_specs, min(room, limit), plugin_gpus)
-        return room
-    bounds = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
-    room = max(0, min(bounds, default=limit))
-    return gpus.max_pods(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
+    else:
+        bounds = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
+        room = max(0, min(bounds, default=limit))
+        room = gpus.max_pods(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
+    if available_devices is None:  # the node serves no claim, and amounts decide on all other pods
+        return 0 if claim_specs else room
+    if room and takes_devices(available_devices, shape):
+        plugin_gpus = shape.requests.get(GPU, 0)  # counted only if a plugin offers the claimable GPUs too
+        return available_devices.max_pods(claim_specs, min(room, limit), plugin_gpus)
+    return room
 
 
 def takes_amounts_only(shape: ResolvedShape) -> bool:

@@ -388,6 +388,14 @@ def test_limits_are_served_by_claims_where_no_plugin_runs() -> None:
     assert plan(cluster(*two), limits(3, 2)).decision == "rejected"
 
 
+def test_pods_with_a_part_of_a_gpu_also_need_the_devices_that_they_claim() -> None:
+    """The two GPUs have room for four halves, but there are three adapters."""
+    snapshot = cluster(NIC, node("a", 2), nics("a", "0", "1", "2"), claim(request("nic", 1, "rdma")))
+    half = {"gpu-fraction/0.5": 1}
+    assert plan(snapshot, claiming(3, **half)).decision == "admitted"
+    assert plan(snapshot, claiming(4, **half)).decision == "rejected"
+
+
 def test_limits_are_served_by_the_plugin_of_a_node_without_a_driver() -> None:
     """The nodes are moved to the driver one by one: a pod runs on those that were not moved yet, too."""
     snapshot = cluster(node("a", 4), node("b"), slice_of("b", 4), gpu_class())
