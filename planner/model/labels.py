@@ -94,11 +94,18 @@ def holds(requirement: Requirement, value: str | None) -> bool:
 
 
 def _compares(operator: str, value: str | None, values: tuple[str, ...]) -> bool:
-    try:
-        left, right = int(value or "x"), int(values[0])
-    except (ValueError, IndexError):
+    left, right = _number(value or ""), _number(values[0] if values else "")
+    if left is None or right is None:
         return False
     return left > right if operator == "Gt" else left < right
+
+
+def _number(text: str) -> int | None:
+    """Returns the number as Kubernetes reads it (ParseInt, 64 bits); None if it is none. Python alone would
+    also read `1_000`, which is a valid label value, as a number.
+    """
+    number = int(text) if re.fullmatch(r"[+-]?0{0,60}[0-9]{1,19}", text, re.ASCII) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

@@ -97,6 +97,9 @@ def test_an_operator_that_does_not_exist_is_refused():
         (wanting(("speed", "Gt", ["400"])), "node affinity speed Gt [400]"),
         (wanting(("speed", "Lt", ["401"])), ""),
         (wanting(("tier", "Gt", ["1"])), "node affinity tier Gt [1]"),
+        (wanting(("speed", "Gt", ["0399"])), ""),
+        (wanting(("speed", "Gt", ["3_99"])), "node affinity speed Gt [3_99]"),
+        (wanting(("speed", "Lt", [str(2**63)])), f"node affinity speed Lt [{2**63}]"),
         (wanting(("tier", "In", ["gold"]), ("speed", "Lt", ["1"])), "node affinity speed Lt [1]"),
         (wanting(("metadata.name", "In", ["host-1"]), fields=True), ""),
         (
