@@ -48,14 +48,18 @@ class RefinedTree:
     steps: tuple[_Step, ...]
 
     def space(self, plain: SearchSpace) -> SearchSpace:
-        """Returns the search space of the refined tree for a search space of the plain tree."""
+        """Returns the search space of the refined tree for a search space of the plain tree.
+
+        The space keeps its own plain tree: that of this record may have older nodes, with the same labels but
+        other taints or amounts, and the capacity of the empty cluster is computed from them.
+        """
         capacity = plain.capacity
         for step in self.steps:
             capacity = step.after_insertion(plain.base.capacities, capacity)
         extra = frozenset(self.keys.values())
         limit = plain.gpu_limit and plain.gpu_limit._replace(level=self.level(plain.gpu_limit.level))
         return replace(
-            plain, tree=self.tree, capacity=capacity, extra=extra, plain=self.plain, gpu_limit=limit
+            plain, tree=self.tree, capacity=capacity, extra=extra, plain=plain.tree, gpu_limit=limit
         )
 
     def level(self, level: int) -> int:
@@ -134,7 +138,7 @@ class _Step:
 REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], RefinedTree] = CacheSection("refined trees")
 """Keyed by `TopologyTree.lasting` and the labels. An entry is stale if the tree has another root, because a
 node was added, removed or relabelled. It is then computed again under the same key, so that old trees do not
-accumulate.
+accumulate. Of its nodes, only the labels are read.
 """
 
 
