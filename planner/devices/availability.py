@@ -152,4 +152,6 @@ def unallocated_devices(node: Node, by_name: DevicesByNode) -> AvailableDevices 
     node_devices = by_name.of(node.name)
     if node_devices is None:
         return None
-    return AvailableDevices(node_devices, shared_with_plugin=plugged(node, CLAIMED_GPU))
+    # Other drivers of a node, for example of network adapters, list no GPUs that the plugin could give away.
+    shared = node_devices.pools.get(CLAIMED_GPU, 0) > 0 and plugged(node, CLAIMED_GPU)
+    return AvailableDevices(node_devices, shared_with_plugin=shared)
