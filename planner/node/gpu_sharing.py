@@ -129,8 +129,9 @@ class SharedGpus:
             self.free, empty_gpus + self.newly_used, self.gpu_size, _ordered((*self.pending, *parts))
         )
 
-    def max_pods(self, share: Share, empty_gpus: int, limit: int) -> int:
-        """Returns how many pods with this share fit together, at most `limit`.
+    def max_pods(self, share: Share, empty_gpus: int, limit: int, whole: int = 0) -> int:
+        """Returns how many pods with this share fit together, at most `limit`. `whole`: the whole GPUs that
+        each pod takes beside its share, by a claim.
 
         Uses a binary search: if a number of pods fits, every smaller number fits too.
         """
@@ -141,7 +142,7 @@ class SharedGpus:
         low, high = 0, min(limit, sum(size // part[0] for size in free_sizes) // part[1])
         while low < high:
             middle = (low + high + 1) // 2
-            if self.fits(empty_gpus, (part,) * middle):
+            if self.fits(empty_gpus - whole * middle, (part,) * middle):
                 low = middle
             else:
                 high = middle - 1

@@ -46,7 +46,8 @@ def max_pods(
     else:
         bounds = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
         room = max(0, min(bounds, default=limit))
-        room = gpus.max_pods(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
+        whole = requests.get(GPU, 0)
+        room = gpus.max_pods(share, free.get(GPU, 0), min(room, limit), whole) if gpus and room else 0
     if available_devices is None:  # the node serves no claim, and amounts decide on all other pods
         return 0 if claim_specs else room
     if room and takes_devices(available_devices, shape):
@@ -257,7 +258,8 @@ class _SeveralClassesFit:
             room = self._caps[pod_class] if allowed[pod_class] else 0
             room = max(0, min([room, *(left.get(name, 0) // need for name, need in request.items())]))
             if self._sharing:
-                room = self._max_with_gpu_shares(gpus, left, (*counts, room))
+                own_gpus = request.get(GPU, 0)
+                room = self._max_with_gpu_shares(gpus, left.get(GPU, 0), own_gpus, (*counts, room))
             if self._claiming or available_devices:
                 room = self._max_with_claims(available_devices, claim_specs, (*counts, room))
             if nvlink_size:
@@ -325,11 +327,14 @@ class _SeveralClassesFit:
         return room
 
     def _max_with_gpu_shares(
-        self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]
+        self, gpus: SharedGpus | None, free_gpus: int, own_gpus: int, counts: tuple[int, ...]
     ) -> int:
-        """Returns the same as `_max_with_claims`, with the classes' GPU shares instead of their claims."""
+        """Returns the same as `_max_with_claims`, with the classes' GPU shares instead of their claims.
+
+        `free_gpus`: the GPUs that the classes before the last leave. `own_gpus`: the whole GPUs that a pod of
+        the last class takes on this node, also those that it claims.
+        """
         pod_class, room = len(counts) - 1, counts[-1]
-        whole = self._requests[pod_class].get(GPU, 0)
         while room:
             parts = [
                 (share.size(gpus), share.devices)
@@ -340,7 +345,7 @@ class _SeveralClassesFit:
             # Without a share to place, the amounts decide. A share never fits if no GPUs can be shared.
             if not parts and (gpus or not self._shares[pod_class]):
                 break
-            if gpus and gpus.fits(left.get(GPU, 0) - whole * room, parts):
+            if gpus and gpus.fits(free_gpus - own_gpus * room, parts):
                 break
             room -= 1
         return room

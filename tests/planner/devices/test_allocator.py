@@ -13,6 +13,7 @@ from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
+from tests.builders import GPU
 from tests.planner.devices.test_catalog import Json, asking, claiming, cluster, node, pod, slice_of, template
 from webhook.policy.engine.device_selectors import read_cluster
 
@@ -386,6 +387,25 @@ def test_limits_are_served_by_claims_where_no_plugin_runs() -> None:
     assert {assignment.node: assignment.count for assignment in answer.assignments} == {"a": 2, "b": 2}
     assert plan(snapshot, limits(5, 2)).decision == "rejected"
     assert plan(cluster(*two), limits(3, 2)).decision == "rejected"
+
+
+def test_parts_of_gpus_and_whole_gpus_that_are_claimed_are_never_the_same() -> None:
+    """The plugin and the driver of the node offer the same two GPUs, to pods of one kind or of two."""
+    snapshot = cluster(node("a", 2), slice_of("a", 2), claim(request("gpu", 1)))
+    whole, half = claiming(1).pod_sets[0], PodSet("half", 2, PodShape({"gpu-fraction/0.5": 1, "pods": 1}))
+    beside = replace(claiming(1), pod_sets=(half, whole))
+    assert plan(snapshot, beside).decision == "admitted"
+    assert plan(snapshot, replace(beside, pod_sets=(replace(half, count=4), whole))).decision == "rejected"
+    assert plan(snapshot, claiming(1, **{"gpu-fraction/0.5": 1})).decision == "admitted"
+    assert plan(snapshot, claiming(2, **{"gpu-fraction/0.5": 1})).decision == "rejected"
+
+
+def test_gpus_of_the_plugin_go_with_adapters_that_are_claimed() -> None:
+    """The slices of the node list no GPU; two adapters and eight GPUs serve two pods of four."""
+    snapshot = cluster(NIC, node("a", 8), nics("a", "0", "1"), claim(request("nic", 1, "rdma")))
+    assert plan(snapshot, claiming(2, **{GPU: 4})).decision == "admitted"
+    assert plan(snapshot, claiming(3, **{GPU: 2})).decision == "rejected"
+    assert plan(snapshot, claiming(1, **{GPU: 9})).decision == "rejected"
 
 
 def test_pods_with_a_part_of_a_gpu_also_need_the_devices_that_they_claim() -> None:
