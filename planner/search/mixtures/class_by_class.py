@@ -35,7 +35,8 @@ def place_class_by_class(
 
     None also if there is a single class, if the gang requires a level, or if a rule ties a class to other
     pods: to place one class at a time could break the rule. Under a limit of GPUs in a domain, each class may
-    use what the classes before it have left.
+    use what the classes before it have left. In reserve mode `domain`, each class gets domains of its own,
+    because those of the classes before it count as another gang's: a placement that shares them is missed.
     """
     pod_classes = relaxations(request)[-1]
     is_tied = any(pod_class.is_tied for pod_class in pod_classes)
