@@ -181,7 +181,8 @@ class Fields:
             self.wrong(f"{text!r} is no date or time; use 2026-12-31 or 2026-12-31T18:00:00Z", name)
             return None
         if written.tzinfo is None:
-            return (written.replace(tzinfo=UTC) + timedelta(days=whole_day)).timestamp()
+            # A day of seconds is added to the number: no date comes after 9999-12-31.
+            return written.replace(tzinfo=UTC).timestamp() + timedelta(days=whole_day).total_seconds()
         return written.timestamp()
 
     def any_of(self, *names: str, hint: str = ": at least one") -> None:

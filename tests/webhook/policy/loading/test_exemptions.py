@@ -56,6 +56,17 @@ def test_each_slip_is_told_with_its_field(change: Callable[[Json], Any], expecte
     assert all(problem.startswith("e.yaml:") for problem in problems)
 
 
+@pytest.mark.parametrize(
+    ("until", "end"), [("9999-12-31", 253_402_300_800.0), ("2026-12-31", 1_798_761_600.0)]
+)
+def test_the_last_day_counts_also_where_no_later_date_exists(until: str, end: float) -> None:
+    """9999-12-31 is what people write for an exemption without an end."""
+    document = exemption("validate")
+    document["spec"]["until"] = until
+    policies = load([("p.yaml", yaml.safe_dump(POLICY)), ("e.yaml", yaml.safe_dump(document))])
+    assert policies.exemptions[0].until == end
+
+
 def test_one_that_stands_twice_is_told() -> None:
     """By its name."""
     with pytest.raises(PolicyError, match="occurs twice"):
