@@ -49,8 +49,9 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
     cases.
 
     A ConfigMap mount keeps its files behind a hidden `..data` symlink and shows them beside it again, so
-    skipping hidden names reads each file once. Raises PolicyError for a missing path, and for a link that
-    leads out of its folder: whoever may commit policies must not be able to read the server's own files.
+    skipping hidden names reads each file once. Raises PolicyError for a missing path, for a folder that
+    cannot be read, because its policies would otherwise be missing unnoticed, and for a link that leads out
+    of its folder: whoever may commit policies must not be able to read the server's own files.
     """
     paths_below: dict[Path, None] = {}
     for root in map(Path, paths):
@@ -70,13 +71,18 @@ def _walk(folder: Path) -> list[Path]:
     files = []
     visited: set[str] = set()
     # Mounted ConfigMaps and git-sync use symlinks to folders too; `visited` ends a cycle of them.
-    for root, folders, names in os.walk(folder, followlinks=True):
+    for root, folders, names in os.walk(folder, followlinks=True, onerror=_cannot_be_read):
         place = os.path.realpath(root)
         fresh = place not in visited
         visited.add(place)
         folders[:] = sorted(name for name in folders if not name.startswith(".")) if fresh else []
         files += [Path(root, name) for name in sorted(names) if fresh and _is_policy(name)]
     return files
+
+
+def _cannot_be_read(error: OSError) -> None:
+    problem = Problem(str(error.filename or ""), 0, 0, "", "", f"cannot be read: {error.strerror}")
+    raise PolicyError([problem]) from None
 
 
 def _lies_in(file: Path, folder: Path) -> bool:

@@ -51,6 +51,24 @@ def test_folders_are_read_recursively_without_cases_and_hidden_files(tmp_path: P
     assert len(policies.files) == 2
 
 
+def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
+    """Its policies would no longer be in force, without a word; a running server keeps the last good set."""
+    write(tmp_path / "a" / "policy.yaml", "a")
+    store = PolicyStore([tmp_path])
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):  # too deep to open by its path; root reads every folder, whatever its mode
+        os.mkdir("d" * 250, dir_fd=place)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    with pytest.raises(PolicyError, match="cannot be read: File name too long"):
+        load_paths([tmp_path])
+    assert store.reload_if_changed() is False
+    assert names(store) == ["a"]
+    assert "cannot be read" in str(store.error)
+
+
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00", b"\x80abc"])
 def test_what_cannot_be_read_is_told_with_its_file(tmp_path: Path, content: bytes | None) -> None:
     """A file that is missing, bytes that are no UTF-8."""
