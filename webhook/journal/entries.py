@@ -24,12 +24,16 @@ from webhook.admission.modes import Outcome
 from webhook.journal.changes import FieldChanges, field_changes
 from webhook.journal.secrets import without_secrets
 from webhook.wire.request import AdmissionRequest
-from webhook.wire.review import API_VERSION, BadCall, decode
+from webhook.wire.review import API_VERSION, BODY_LIMIT, BadCall, decode
 
 VERSION = 2
 """Version of the journal's lines. A reader rejects other versions."""
 HEAD = "bayplanJournal"
 """The key in a file's first line; its value is the version."""
+LINE_LIMIT = 2 * BODY_LIMIT
+"""Maximum length of a line in bytes, enough for an object and its old object. It is limited so that a file
+without line feeds does not fill the memory.
+"""
 LONGEST = 2048
 """Maximum length of a recorded message in characters."""
 

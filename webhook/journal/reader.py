@@ -16,13 +16,16 @@ import orjson
 
 from planner.model.errors import InputError, Where
 from webhook.journal.audit_log import API_VERSION, AuditLog
-from webhook.journal.entries import HEAD, VERSION, JournalEntry, NotAnEntryError, as_json, entry_of
-from webhook.wire.review import BODY_LIMIT
+from webhook.journal.entries import (
+    HEAD,
+    LINE_LIMIT,
+    VERSION,
+    JournalEntry,
+    NotAnEntryError,
+    as_json,
+    entry_of,
+)
 
-LINE_LIMIT = 2 * BODY_LIMIT
-"""Maximum length of a line in bytes, enough for an object and its old object. It is limited so that a file
-without line feeds does not fill the memory.
-"""
 SUFFIXES = (".jsonl", ".log", ".json")
 """The suffixes of the files that are read in a folder."""
 

@@ -23,7 +23,7 @@ from prometheus_client import Counter
 
 from planner.model.reservation import Reservation
 from webhook.admission.decision_record import Decision, Phase
-from webhook.journal.entries import HEAD, VERSION, line_of, reserved
+from webhook.journal.entries import HEAD, LINE_LIMIT, VERSION, line_of, reserved
 from webhook.wire.request import AdmissionRequest
 
 FILES = 8
@@ -69,6 +69,8 @@ class JournalWriter:
     _written_ids: set[str] = field(default_factory=set)
     """Ids of reservations in the decisions that are already written."""
     _failed: bool = False
+    _torn: bool = False
+    """A write failed, so that the file may end in a part of a line."""
 
     def start(self) -> None:
         """Starts the thread. Raises `OSError` if the folder cannot be written."""
@@ -111,6 +113,15 @@ class JournalWriter:
                 self._failed = True
 
     def _write(self, line: bytes) -> None:
+        if self._torn:
+            self._cut()
+        try:
+            self._append(line)
+        except OSError:
+            self._torn = True
+            raise
+
+    def _append(self, line: bytes) -> None:
         if self._written + len(line) > self.most_bytes // FILES:
             self._begin()
         assert self._file is not None, "`start` opens the first file"
@@ -119,6 +130,26 @@ class JournalWriter:
             self._file.flush()
         self._written += len(line)
         self._failed = False
+
+    def _cut(self) -> None:
+        """Removes the part of a line in which the file may end after a full disk: a reader stops there, and
+        would miss all lines after it.
+        """
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        if not self._files[-1].exists():
+            self._begin()
+            self._torn = False
+            return
+        self._file = self._files[-1].open("r+b")
+        self._written = self._file.seek(0, os.SEEK_END)
+        tail = min(self._written, LINE_LIMIT)
+        self._file.seek(-tail, os.SEEK_END)
+        self._written += self._file.read(tail).rfind(b"\n") + 1 - tail
+        self._file.truncate(self._written)
+        self._file.seek(self._written)
+        self._torn = False
 
     def _begin(self) -> None:
         """Opens a new file, and removes the oldest of this process if there are too many."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import errno
+import io
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,8 @@ from webhook.admission.decision import decide
 from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.cli.common.inputs import policies
 from webhook.cli.installation.journaling import keep_journal
-from webhook.journal.entries import HEAD, VERSION, answered, entry_of, line_of
-from webhook.journal.reader import LINE_LIMIT, JournalReader
+from webhook.journal.entries import HEAD, LINE_LIMIT, VERSION, answered, entry_of, line_of
+from webhook.journal.reader import JournalReader
 from webhook.journal.secrets import without_secrets
 from webhook.journal.writer import FILES, JournalWriter
 from webhook.wire.request import from_object
@@ -141,6 +143,40 @@ def test_an_admission_that_cannot_be_told_is_counted_and_the_next_is_written(
     journal.close()
     assert journal.dropped._value.get() == 2
     assert len(list(JournalReader([str(tmp_path)]).entries())) == 1
+
+
+class FullDisk(io.FileIO):
+    """Takes the beginning of the first long write, as a disk does that gets full, and then nothing."""
+
+    full = False
+
+    def write(self, data: Any) -> int:
+        """Writes what there is room for."""
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.full = len(data) > 4096
+        return super().write(bytes(data)[:4096])
+
+
+def test_a_line_that_a_full_disk_cut_off_does_not_hide_the_lines_after_it(tmp_path: Path) -> None:
+    """Once there is space again, the journal goes on behind the last whole line."""
+    journal = JournalWriter(tmp_path, 64 * 2**20)
+    journal.start()
+    (path,) = tmp_path.iterdir()
+    assert journal._file is not None
+    journal._file.close()
+    journal._file = io.BufferedWriter(FullDisk(path, "ab"))
+    lines = []
+    for number, size in enumerate((1, 50_000, 1, 1)):
+        request = from_object(pod(f"p{number}", "x" * size), uid="u")
+        lines.append(line_of(number, "mutate", request, decide(request, NOTHING, None, "mutate", ENFORCED)))
+    journal._write(lines[0])
+    with pytest.raises(OSError, match="No space left"):
+        journal._write(lines[1])
+    journal._write(lines[2])
+    journal._write(lines[3])
+    journal.close()
+    assert read(path) == (["research/Pod/p0", "research/Pod/p2", "research/Pod/p3"], [])
 
 
 def test_a_disk_that_hangs_does_not_keep_the_server_from_stopping(
