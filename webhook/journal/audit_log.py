@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-from webhook.journal.entries import Answered, JournalEntry, reading
+from webhook.journal.entries import Answered, JournalEntry, reading, time_of
 from webhook.journal.secrets import without_secrets
 from webhook.wire.request import Operation, UserInfo, from_object
 from webhook.workloads.kinds import row_of
@@ -79,7 +79,7 @@ class AuditLog:
         if not refused and not request.dry_run:
             self._remember(key, None if operation == "DELETE" else event.get("responseObject") or sent)
         answer = Answered(not refused, "refused" if refused else "unchanged", message, whole=False)
-        moment = datetime.fromisoformat(str(event["stageTimestamp"])).timestamp()
+        moment = time_of(datetime.fromisoformat(str(event["stageTimestamp"])).timestamp())
         return JournalEntry(
             moment, "validate" if operation == "DELETE" else "mutate", request, answer, stored=not refused
         )

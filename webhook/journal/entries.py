@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import orjson
 
@@ -17,7 +17,7 @@ from planner.ledger.conflicts import Wish
 from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
-from webhook.admission.configuration.settings import Mode
+from webhook.admission.configuration.settings import MODES, Mode
 from webhook.admission.decision_record import PLAN, Decision, Phase
 from webhook.admission.ledger_steps import ReservationClaim
 from webhook.admission.modes import Outcome
@@ -224,13 +224,20 @@ LATEST = 4_102_444_800.0
 """The year 2100, in seconds since the epoch. A larger number is in another unit, for example milliseconds."""
 
 
-def _time(seconds: object) -> float:
+def time_of(seconds: object) -> float:
     """Returns the time in seconds since the epoch. Raises `NotAnEntryError` if it is not a number from 1970
     to 2100 (`LATEST`).
     """
     if not isinstance(seconds, (int, float)) or not 0 <= seconds < LATEST:
         raise NotAnEntryError(f"time is {as_json(seconds)}, which is no number of seconds from 1970 to 2100")
     return float(seconds)
+
+
+def _choice(answer: Json, name: str, choices: Iterable[Any]) -> Any:
+    """Returns the value of a field. Raises `NotAnEntryError` if it is none of the `choices`."""
+    if answer[name] not in choices:
+        raise NotAnEntryError(f"no {name}: {as_json(answer[name])}")
+    return answer[name]
 
 
 def entry_of(document: Json) -> JournalEntry:
@@ -241,15 +248,15 @@ def entry_of(document: Json) -> JournalEntry:
         if phase not in ("mutate", "validate"):
             raise NotAnEntryError(f"no phase: {as_json(phase)}")
         return JournalEntry(
-            _time(document["time"]),
+            time_of(document["time"]),
             phase,
             decode(orjson.dumps(review)),
             Answered(
                 bool(answer["allowed"]),
-                answer["outcome"],
+                _choice(answer, "outcome", get_args(Outcome)),
                 str(answer["message"]),
                 str(answer["policy"]),
-                answer["mode"],
+                _choice(answer, "mode", MODES),
                 {
                     str(name): GangAnswer(str(row[0]), str(row[1]), int(row[2]))
                     for name, row in answer["gangs"].items()

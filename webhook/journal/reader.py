@@ -25,7 +25,10 @@ from webhook.journal.entries import (
     as_json,
     entry_of,
 )
+from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
 
+LINE_DEPTH = DEPTH_LIMIT + 8
+"""Maximum nesting of a line: that of a request, which a line or an event holds a few levels below the top."""
 SUFFIXES = (".jsonl", ".log", ".json")
 """The suffixes of the files that are read in a folder."""
 
@@ -111,7 +114,9 @@ def _document(line: bytes) -> tuple[dict[str, Any], str]:
     except orjson.JSONDecodeError as error:
         cut = "is cut" if not line.endswith(b"\n") else "is no JSON"
         return {}, f"{cut}: {error.msg if _is_text(line) else 'bytes that are no UTF-8'}"
-    return (document, "") if isinstance(document, dict) else ({}, "is no JSON object")
+    if not isinstance(document, dict):
+        return {}, "is no JSON object"
+    return ({}, "is nested too deeply") if deeper_than(document, LINE_DEPTH) else (document, "")
 
 
 def _is_text(line: bytes) -> bool:

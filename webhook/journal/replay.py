@@ -8,7 +8,7 @@ recorded runs as long as recorded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot
@@ -227,12 +227,13 @@ class Replay:
         """Makes the reservations of a stored object permanent: those that its gangs hold in the replay, and
         those that the recorded call claimed.
         """
-        metadata = (request.object or {}).get("metadata") or {}
+        metadata = (request.object or {}).get("metadata")
+        uid = str(metadata.get("uid") or "") if isinstance(metadata, Mapping) else ""
         own = set(gangs_of(request, (held.gang for held in self._book() if held.state == "held")))
         claimed = {*claims, *map(reservation_id, own)}
         for held in self._with_ids(claimed):
             if held.state == "held":
-                uid, ends = str(metadata.get("uid") or ""), self._end_of(held.id, held.created)
+                ends = self._end_of(held.id, held.created)
                 self._hold(replace(held, expires=ends, state="claimed", owner_uid=uid), now)
 
     def _deleted(self, request: AdmissionRequest, now: float) -> None:

@@ -306,6 +306,9 @@ CREATED = (
         (AUDITED % (CREATED + b',"stageTimestamp":"noon"'), "a value in it is not of the kind"),
         (AUDITED % CREATED, "an audit event without `stageTimestamp`"),
         (b"\xff\xfe\n", "is no JSON: bytes that are no UTF-8"),
+        (b'{"bayplanJournal":' + b"[" * 300 + b"]" * 300 + b"}\n", "is nested too deeply"),
+        (AUDITED % (b'"requestObject":' + b"[" * 900 + b"]" * 900), "is nested too deeply"),
+        (AUDITED % (CREATED + b',"stageTimestamp":"9999-12-31T23:59:59-23:00"'), "no number of seconds"),
     ],
 )
 def test_a_file_that_is_no_journal_is_told_with_its_line(text: bytes, words: str, tmp_path: Path) -> None:
@@ -314,6 +317,22 @@ def test_a_file_that_is_no_journal_is_told_with_its_line(text: bytes, words: str
     names, problems = read(tmp_path / "a.jsonl")
     assert names == []
     assert words in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("outcome", ["changed"]), ("outcome", "lost"), ("mode", {}), ("mode", "strict")]
+)
+def test_an_answer_that_no_webhook_gives_is_told_with_its_line(
+    field: str, value: object, tmp_path: Path
+) -> None:
+    """A value that is none of the known ones is not counted as one."""
+    line = Traffic().call(pod(), 1)
+    line["answer"][field] = value
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"bayplanJournal":2}\n' + orjson.dumps(line) + b"\n")
+    names, problems = read(path)
+    assert names == []
+    assert f"a.jsonl:2: is no admission: no {field}: " in problems[0]
 
 
 def test_a_very_large_journal_is_read_line_by_line(tmp_path: Path) -> None:

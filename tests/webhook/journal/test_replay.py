@@ -46,6 +46,21 @@ def test_under_the_same_policies_nothing_is_different(tmp_path: Path) -> None:
     assert differences.was == differences.now == {"refused": 1, "changed": 1, "queued": 2}
 
 
+def test_a_validated_object_whose_metadata_is_no_map_ends_nothing(tmp_path: Path) -> None:
+    """It claims what its recorded call claimed: a damaged line is no reason to stop."""
+    traffic = Traffic(NOTHING, TWO)
+    traffic.stored(job("first", 2), 2)
+    line = orjson.loads(traffic.lines[1])
+    line["request"]["object"]["metadata"] = "first"
+    traffic.lines[1] = orjson.dumps(line) + b"\n"
+    _, again, problems = replayed(traffic.file(tmp_path / "j.jsonl"), NOTHING, TWO)
+    assert problems == []
+    assert again.snapshot is not None
+    assert [(held.gang, held.state) for held in again.snapshot.reservations] == [
+        ("research/Job/first", "claimed")
+    ]
+
+
 def test_what_would_be_newly_refused_fails_by_policy_and_namespace(tmp_path: Path) -> None:
     """Once for all admissions of a namespace, counted, with names."""
     traffic = Traffic()
