@@ -227,12 +227,16 @@ class PolicyStore:
         """Loads the set again if a file changed, was added or removed; returns whether a new set is
         in use.
         """
-        if self._fingerprint() == self._seen:
-            return False
         try:
+            if self._fingerprint() == self._seen:
+                return False
             self.current = self._load()
         except PolicyError as error:
             self.error = error
+            return False
+        except Exception as error:  # unexpected: it must not end the server's watch of its files
+            message = f"cannot be loaded: {type(error).__name__}: {error}"
+            self.error = PolicyError([Problem(", ".join(map(str, self.paths)), 0, 0, "", "", message)])
             return False
         self.error = None
         return True

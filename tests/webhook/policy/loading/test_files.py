@@ -69,6 +69,23 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None
     assert "cannot be read" in str(store.error)
 
 
+def test_an_error_that_no_reader_expects_keeps_the_last_good_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told as the reason, and the next valid set is taken up: a server goes on watching its files."""
+    file = write(tmp_path / "policy.yaml", "a")
+    store = PolicyStore([tmp_path])
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "load", lambda *_, **__: 1 // 0)
+        write(file, "longer-name")
+        assert store.reload_if_changed() is False
+    assert names(store) == ["a"]
+    assert "cannot be loaded: ZeroDivisionError" in str(store.error)
+    write(file, "another-name-yet")
+    assert store.reload_if_changed() is True
+    assert names(store) == ["another-name-yet"]
+
+
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00", b"\x80abc"])
 def test_what_cannot_be_read_is_told_with_its_file(tmp_path: Path, content: bytes | None) -> None:
     """A file that is missing, bytes that are no UTF-8."""
