@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -309,6 +310,22 @@ def test_policies_of_a_users_own_are_in_a_config_map_of_the_release(
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounts == {"tmp": "/tmp", "additional-policies": "/additional-policies"}
     assert parser("serve").parse_args(["serve", *container["args"]]).policies == folders
+
+
+def test_a_journal_has_a_volume_of_its_own(helm: Helm) -> None:
+    """As docs/replay.md shows it: the volume beside those of the chart, and the argument that names it."""
+    page = (ROOT / "docs" / "replay.md").read_text()
+    (values,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    objects = helm.template([f"{key}={json.dumps(value)}" for key, value in yaml.safe_load(values).items()])
+    spec = pod(objects)
+    (container,) = spec["containers"]
+    assert {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]} == {
+        "tmp": "/tmp",
+        "journal": "/journal",
+    }
+    assert [volume["name"] for volume in spec["volumes"]] == ["tmp", "journal"]
+    serve = parser("serve").parse_args(["serve", *container["args"]])
+    assert str(serve.journal) == "/journal"
 
 
 def test_replicas_on_the_network_of_their_nodes_have_ports_of_their_own(helm: Helm) -> None:

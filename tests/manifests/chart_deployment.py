@@ -54,10 +54,10 @@ def _part(component: str, first: str, last: str = "") -> str:
     return rest.partition(last)[0] if last else rest
 
 
-def _extra_rows(value: str) -> str:
-    """Further rows of a list in a container."""
-    space = " " * 12
-    lines = f"{{{{- with .Values.{value} }}}}", "{{- toYaml . | nindent 12 }}", "{{- end }}"
+def _extra_rows(value: str, indent: int = 12) -> str:
+    """Further rows of a list: in a container, or with `indent` 8 in the pod."""
+    space = " " * indent
+    lines = f"{{{{- with .Values.{value} }}}}", f"{{{{- toYaml . | nindent {indent} }}}}", "{{- end }}"
     return "".join(f"{space}{line}\n" for line in lines)
 
 
@@ -208,7 +208,8 @@ DEPLOYMENT: Edits = (
         + when(
             OWN_POLICIES,
             "            - {name: additional-policies, mountPath: /additional-policies, readOnly: true}\n",
-        ),
+        )
+        + _extra_rows("extraVolumeMounts"),
     ),
     (
         "          emptyDir: {medium: Memory, sizeLimit: 16Mi}\n",
@@ -218,6 +219,7 @@ DEPLOYMENT: Edits = (
             GIT,
             _part("git-sync", "      volumes:\n") + when(".Values.policies.git.secret", _SECRET_VOLUME),
         )
-        + when(OWN_POLICIES, _OWN_VOLUME),
+        + when(OWN_POLICIES, _OWN_VOLUME)
+        + _extra_rows("extraVolumes", 8),
     ),
 )

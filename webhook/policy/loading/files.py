@@ -81,6 +81,8 @@ def _walk(folder: Path) -> list[Path]:
 
 
 def _cannot_be_read(error: OSError) -> None:
+    if Path(str(error.filename)).name == "lost+found":  # on top of each ext file system, for root alone
+        return
     problem = Problem(str(error.filename or ""), 0, 0, "", "", f"cannot be read: {error.strerror}")
     raise PolicyError([problem]) from None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -67,6 +69,24 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None
     assert store.reload_if_changed() is False
     assert names(store) == ["a"]
     assert "cannot be read" in str(store.error)
+
+
+def test_lost_and_found_of_a_volume_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only root may read it, and no policy is in it: a volume's own folder may be the folder of policies."""
+    write(tmp_path / "policy.yaml", "a")
+    scandir = os.scandir
+
+    def scanned(path: Any) -> Any:
+        if str(path).endswith("private") or str(path).endswith("lost+found"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scanned)
+    (tmp_path / "lost+found").mkdir()
+    assert names(PolicyStore([tmp_path])) == ["a"]
+    (tmp_path / "private").mkdir()
+    with pytest.raises(PolicyError, match="private: cannot be read: Permission denied"):
+        load_paths([tmp_path])
 
 
 def test_an_error_that_no_reader_expects_keeps_the_last_good_set(
