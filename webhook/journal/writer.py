@@ -6,6 +6,7 @@ and counted.
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 import queue
@@ -27,9 +28,13 @@ from webhook.journal.entries import HEAD, LINE_LIMIT, VERSION, line_of, reserved
 from webhook.wire.request import AdmissionRequest
 
 FILES = 8
-"""Number of files kept by one process; a new file replaces the oldest."""
+"""Number of files kept of one name; a new file replaces the oldest."""
 QUEUE = 2_000
 """Maximum number of admissions that wait to be written: those of a few seconds under heavy load."""
+_MOMENT = "%Y%m%dT%H%M%S.%fZ"
+"""Format of the time at which a file was begun, the beginning of its name."""
+_ANY_MOMENT = "????????T??????.??????Z"
+"""The times in this format as a pattern of file names."""
 STOP_SECONDS = 10.0
 """Maximum time, in seconds, that a stopping server waits for the queue to be written."""
 
@@ -73,8 +78,12 @@ class JournalWriter:
     """A write failed, so that the file may end in a part of a line."""
 
     def start(self) -> None:
-        """Starts the thread. Raises `OSError` if the folder cannot be written."""
+        """Starts the thread. Raises `OSError` if the folder cannot be written.
+
+        Files of an earlier process of this name count too: a container has it again after a restart.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._files = sorted(self.folder.glob(f"{_ANY_MOMENT}-{glob.escape(self.name)}.jsonl"))
         self._begin()
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
@@ -152,11 +161,11 @@ class JournalWriter:
         self._torn = False
 
     def _begin(self) -> None:
-        """Opens a new file, and removes the oldest of this process if there are too many."""
+        """Opens a new file, and removes the oldest of this name if there are too many."""
         if self._file is not None:
             self._file.close()
         moment = datetime.fromtimestamp(self.clock(), UTC)
-        path = self.folder / f"{moment:%Y%m%dT%H%M%S.%fZ}-{self.name}.jsonl"
+        path = self.folder / f"{moment:{_MOMENT}}-{self.name}.jsonl"
         self._file = path.open("xb")
         head = {HEAD: VERSION, "started": moment.isoformat(timespec="seconds")}
         self._written = self._file.write(orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE))

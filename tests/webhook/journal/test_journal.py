@@ -112,6 +112,22 @@ def test_a_journal_is_bounded_and_keeps_the_newest(tmp_path: Path) -> None:
     assert reader.problems == []
 
 
+def test_files_from_before_a_restart_count_and_those_of_others_stay(tmp_path: Path) -> None:
+    """A container that is restarted has its host name and process id again, and its volumes."""
+    others = tmp_path / f"20260101T000000.000000Z-pod-{JournalWriter(tmp_path, 1).name}.jsonl"
+    others.write_bytes(b"")
+    first = written(tmp_path, 1, 64 * 1024)
+    for begin in range(1, 3 * FILES):
+        clock = iter(range(100 * begin, 10_000))
+        journal = JournalWriter(tmp_path, 64 * 1024, clock=lambda clock=clock: float(next(clock)))
+        journal.start()
+        journal.close()
+    files = sorted(tmp_path.iterdir())
+    assert others in files
+    assert len(files) == FILES + 1
+    assert not set(first) - {others} & set(files)
+
+
 def test_what_has_no_room_in_the_queue_is_counted_and_nobody_waits(tmp_path: Path) -> None:
     """Nor does a disk that cannot be written stop anything."""
     journal = JournalWriter(tmp_path, 64 * 1024)
