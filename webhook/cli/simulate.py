@@ -61,6 +61,10 @@ LOADS = (0.6, 0.8)
 """The default loads: the share of all GPU time that the jobs request. `EPILOG` says why there are two."""
 
 
+MAX_LOAD = 2.0
+"""Maximum load: above 1, the queue grows all the time, and each job in it is planned again at each event."""
+
+
 LIMITS = MoveLimits(after=1800.0)
 """The defaults of the options for moves. A gang waits half an hour before other gangs are moved for it."""
 
@@ -114,6 +118,16 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
 
 
+def load_share(text: str) -> float:
+    """Parses a value of `--load`. Raises `ArgumentTypeError`."""
+    load = amount(text)
+    if load > MAX_LOAD:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a load above 0 and at most {MAX_LOAD:g}; 60 percent of all GPU time is 0.6"
+        )
+    return load
+
+
 def _add_course(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the cluster, its load and the simulated time."""
     parser.add_argument("--days", type=amount, default=30.0, help="days to simulate (default: 30)")
@@ -126,7 +140,7 @@ def _add_course(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--load",
-        type=amount,
+        type=load_share,
         nargs="+",
         default=list(LOADS),
         help="requested share of all GPU time (default: 0.6 0.8)",

@@ -81,6 +81,7 @@ def test_nodes_that_fill_no_racks_are_refused(capsys):
             for option in ("--days", "--load")
             for text in NO_NUMBERS
         ),
+        ("--load", "60", "is not a load above 0 and at most 2; 60 percent of all GPU time is 0.6"),
         ("--nodes-per-rack", "0", "is not a count: use 1, 2, 3 …"),
         ("--hold-from", "few", "is not a count: use 1, 2, 3 …"),
         ("--seed", "-1", "is not a whole number: use 0, 1, 2 …"),
