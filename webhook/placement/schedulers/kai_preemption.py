@@ -2,8 +2,7 @@
 
 KAI preempts gangs of lower priority for a pending gang. It does not see gated pods, so a gang that could
 preempt others would wait forever with Bayplan's gate (KAI-Scheduler d5bc503a,
-pkg/scheduler/actions/preempt/). Such a gang is therefore gated only while others are about to start
-(`evictions`).
+pkg/scheduler/actions/preempt/). Such a gang is therefore not gated.
 """
 
 from __future__ import annotations
