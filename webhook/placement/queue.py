@@ -8,6 +8,7 @@ of that place does not delay it, and may start.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -146,9 +147,13 @@ def _ahead(
     An object is planned as a whole, even if it has many gangs. If some of them could go earlier by
     themselves, they do when the controller plans each."""
     since = {gang.group.name: gang.created for gang in waiting}
+    # A gang that is not stored yet is younger than every stored one. The clocks do not show it: the replica's
+    # follows the Date header of the API server, in whole seconds, and so is up to a second behind the server
+    # that writes the creation times.
+    applied = max(rules.now, math.nextafter(max(since.values()), math.inf))
     names = {group.name for group in newcomers}
     others = (g for g in waiting if g.group.name not in names and snapshot.holding(g.group.name) is None)
-    own = (WaitingGang(group, since.get(group.name, rules.now)) for group in newcomers)
+    own = (WaitingGang(group, since.get(group.name, applied)) for group in newcomers)
     queue = in_order(snapshot, [*others, *own], rules)
     last = max(number for number, place in enumerate(queue) if place.gang.group.name in names)
     return [place for place in queue[:last] if place.gang.group.name not in names], queue[last]

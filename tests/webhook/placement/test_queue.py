@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import pytest
+
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang, of_class, with_classes
-from webhook.placement.fair_order import WaitingGang, in_order
+from webhook.placement.fair_order import QueueRules, WaitingGang, in_order
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import Workload
@@ -64,6 +66,14 @@ def test_a_place_that_has_become_free_is_the_waiting_gangs() -> None:
         "would fit in r1/a, which is kept for those that wait already: team/Job/old (applied before)"
     )
     assert placed.reservation is None
+
+
+@pytest.mark.parametrize("behind", [0.0, 0.25, 0.9], ids="by {} s".format)
+def test_a_newcomer_is_younger_than_every_stored_gang_even_if_the_clock_is_behind(behind: float) -> None:
+    """The API server wrote the creation time, by a clock that the replica follows to about a second."""
+    waiting, now = waits("older", 2, created=1000.0), QueueRules(now=1000.0 - behind)
+    workload_plan = plan_in_turn(full("a", "b"), newcomer(), queue_of(waiting), rules=now)
+    assert workload_plan.placed[0].answer.reason == "BehindOthers"
 
 
 def test_with_nobody_waiting_the_same_gang_has_its_place() -> None:
