@@ -70,14 +70,14 @@ class PlanStep:
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
             # The pod's place was reserved for its owner, or before the pod had a name; its annotation has the
             # id of that reservation.
-            namespace, own, let_in = self._request.namespace, workload.gangs[0], _was_let_in(obj)
-            # Its gang may be at the gate for a moment (`schedulers.evictions`), but not in the queue.
-            waiting = tuple if let_in else self._names_waiting
-            replayed = replay_for_pod(self.snapshot, obj, namespace, own, waiting, queued=_says_queued(obj))
+            namespace, own = self._request.namespace, workload.gangs[0]
+            replayed = replay_for_pod(
+                self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
+            )
             if replayed is not None and gated_by_kueue:
                 return at_kueues_gate(replayed)
             # A pod of a gang without a place is not planned: alone it could get a place away from its gang.
-            if replayed is not None or is_of_gang(obj, namespace) or let_in:
+            if replayed is not None or is_of_gang(obj, namespace) or _was_let_in(obj):
                 return replayed
         grown = self._grown(self.snapshot, workload)
         remaining = self.snapshot

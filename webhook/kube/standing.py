@@ -152,8 +152,8 @@ class GangStanding:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStanding:
-    """The cluster at one moment. `gangs`: gangs with a place by name, then admitted ones, then the queue in
-    order.
+    """The cluster at one moment. `gangs`: gangs with a place by name, then admitted ones, those that wait
+    before their scheduler may evict others, and the queue in order.
 
     `snapshot` contains the reservations. `leader`: the replica whose controller works, "" for none. `unread`:
     the paths that the user may not read. `now`: seconds since the epoch.

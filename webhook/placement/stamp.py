@@ -38,8 +38,9 @@ sees them and adds nodes."""
 
 
 EVICTION = "eviction"
-"""Value of `waitsFor` in the placement annotation of a gang whose pods get no gate, so that its scheduler
-evicts other pods for them."""
+"""Value of `waitsFor` in the placement annotation of a gang for which its scheduler evicts other pods, even
+if it waits for new nodes too. Its pods have the gate only while other gangs are about to start
+(`schedulers.evictions`)."""
 
 
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
@@ -146,7 +147,7 @@ def placement_note(plan: WorkloadPlan) -> str:
         if nodes := hosts_of(plan):
             note |= {"nodes": nodes}
     elif plan.decision == "queued" and answer.waits_ungated and not plan.gated:
-        note |= {"waitsFor": NEW_NODES if answer.waits_for_nodes else EVICTION}
+        note |= {"waitsFor": EVICTION if answer.waits_for_eviction else NEW_NODES}
     elif plan.decision == "queued" and (stated := raised_in(placed.group for placed in plan.placed)):
         note |= {"stated": {name: dict(amounts) for name, amounts in stated}}
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()

@@ -103,7 +103,7 @@ class WorkloadPlan:
 
     @property
     def gated(self) -> bool:
-        """Whether the object's pods get the gate.
+        """Whether the object's pods wait in Bayplan's queue, at the gate.
 
         They do if the object is queued and not suspended (`preview`), its `on-unavailable` is `queue`, and
         some gang waits for something other than new nodes or evictions: autoscalers add no node for a gated

@@ -144,7 +144,7 @@ def _gang(gang: GangStanding, racks: list[str], letter: str) -> Entry:
     if held is not None:
         reserved = datetime.fromtimestamp(held.created, UTC).isoformat() if held.created else None
         entry |= {"place": holding(held), "reserved": reserved}
-    if gang.position:
+    if gang.state == "waiting":
         entry["waitsFor"] = gang.waits_for(wide=False)
     return entry
 

@@ -213,7 +213,7 @@ def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tu
 
     def beside(name: str) -> Snapshot:
         return snapshot.with_pod(
-            BoundPod(name, "r1-n1", amounts(gpu=1, pods=1), reservation=annotations[RESERVATION])
+            BoundPod(name, "r1-n1", amounts(pods=1), reservation=annotations[RESERVATION])
         )
 
     assert before_evictions(waiting, beside("storm/thief")) == fence

@@ -62,7 +62,7 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, _: Lookout) -> 
 
 def _row(gang: GangStanding, seen: ClusterStanding, *, wide: bool) -> tuple[str, ...]:
     return (
-        str(gang.position or "–"),
+        str(gang.position),
         gang.name,
         str(gang.pods),
         str(gang.gpus),

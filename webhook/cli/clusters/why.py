@@ -91,9 +91,9 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
     asked = f"{gang.pods} pods, {gang.gpus} GPUs, priority {gang.priority}"
     match gang.state:
         case "waiting":
-            out.print(
-                f"{gang.name} waits: {gang.position} of {len(seen.queue)} in the queue{since} ({asked})"
-            )
+            number = f"{gang.position} of {len(seen.queue)} in the queue"
+            turn = number if gang.position else "at the gate, before its scheduler may evict others for it"
+            out.print(f"{gang.name} waits: {turn}{since} ({asked})")
         case "admitted":
             out.print(f"{gang.name} is admitted now ({asked})")
         case "stuck":
@@ -115,7 +115,7 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
     ahead = [_ahead(other, gang) for other in seen.queue if other.position < gang.position]
     if ahead:
         out.print(f"  ahead of it: {listed(ahead, len(ahead) if wide else AHEAD)}")
-    if gang.position and not seen.leader:
+    if gang.state == "waiting" and not seen.leader:
         out.print(
             "  no replica leads: no waiting gang is admitted until one does (`bayplan doctor` says more)"
         )

@@ -31,7 +31,7 @@ from webhook.kube.controller.memory import (
 )
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.ownerless import ownerless, with_stored_owner
-from webhook.kube.controller.pace import Lasting, PositionPace
+from webhook.kube.controller.pace import NEAR, Lasting, PositionPace
 from webhook.kube.controller.place_notes import assigned_words, held_places, holds_words, opened, place_words
 from webhook.kube.controller.pod_patches import patch_pods
 from webhook.kube.controller.reconcile import reconcile
@@ -192,7 +192,7 @@ class Controller:
         for action in actions:
             if isinstance(action, (steps.MoveTo, steps.Stuck)):
                 broken.add(action.gang.name)
-            elif isinstance(action, (steps.WaitAction, steps.Beside)):
+            elif isinstance(action, (steps.WaitAction, steps.Beside, evictions.BehindUnstarted)):
                 waiting.add(action.gang.name)
         self._seen = (self._seen & held) | alive(world)
         self._broken = {name: self._broken.get(name, began) for name in broken}
@@ -255,8 +255,11 @@ class Controller:
                 await self._follow(gang, reservation, world)
             case steps.LetIn(gang, reservation, pods, pins):
                 await self._let_in(world.snapshot, gang, reservation, pods, pins=pins)
-            case evictions.LetInForEvictions() | evictions.BehindUnstarted():
-                await evictions.carry_out(action, self._api, self._recorder)
+            case evictions.LetInForEvictions():
+                await evictions.let_in_all(action, self._api, self._recorder)
+            case evictions.BehindUnstarted(gang):
+                if self._pace.is_due(gang.name, NEAR + 1, self._clock()):
+                    await self._recorder.tell(gang.ref, "Queued", action.answer.message)
             case steps.Adopt():
                 await self._adopt(action, world)
             case steps.NotAdopted(_, why, tell):

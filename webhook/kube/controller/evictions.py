@@ -6,7 +6,7 @@ Admission puts the pods of such a gang at Bayplan's gate if other gangs hold who
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
@@ -24,10 +24,15 @@ from webhook.kube.state.gathering import Gang
 from webhook.placement.schedulers.evictions import (
     fits_beside_unstarted,
     off_unstarted,
-    started,
+    open_reservations,
     unstarted,
 )
 from webhook.placement.taints import with_tolerations
+
+GATHER_SECONDS = 5.0
+"""Seconds since the newest pod of a gang was created, after which no further pods are waited for: of a gang
+that runs, only a pod that is tried again is at the gate. Controllers create the pods of a gang in less."""
+
 
 MOST_NAMED = 3
 """Maximum number of gangs that an event names."""
@@ -37,14 +42,14 @@ MOST_NAMED = 3
 class LetInForEvictions:
     """Remove the gate of the pods of a gang for which its scheduler evicts others.
 
-    `excluded`: requirements that keep them off nodes that gangs hold which have not started. `running`: the
+    `excluded`: requirements that keep them off the nodes of gangs that are about to start. `tolerated`: the
     reservations whose taints they tolerate.
     """
 
     gang: Gang
     pods: tuple[Unbound, ...]
     excluded: Term
-    running: tuple[Reservation, ...]
+    tolerated: tuple[Reservation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +69,27 @@ class BehindUnstarted:
         return Answer(self.gang.name, "queued", reason="OthersStart", message=message)
 
 
-def awaits_evictions(gang: Gang) -> bool:
-    """Returns whether a gated pod of the gang waits for its scheduler to evict other pods."""
-    return any(note.waits_for_eviction for pod in gang.pods if pod.gated for note in pod.notes)
+def evictions(
+    snapshot: Snapshot, gangs: Iterable[Gang], now: float
+) -> Iterator[LetInForEvictions | BehindUnstarted]:
+    """Yields the action that is due for each of these gangs (`Gang.awaits_evictions`). Pure.
 
-
-def evictions(snapshot: Snapshot, gangs: Iterable[Gang]) -> Iterator[LetInForEvictions | BehindUnstarted]:
-    """Yields the action that is due for each of these gangs, for which `awaits_evictions` is true. Pure."""
+    All pods of a gang are let in together, so that they exclude the same nodes. `now`: seconds since the
+    epoch.
+    """
     for gang in gangs:
+        gated = tuple(pod for pod in gang.pods if pod.gated)
+        if len(gang.pods) < gang.group.size and now - max(pod.created for pod in gated) < GATHER_SECONDS:
+            continue
         if fits_beside_unstarted(snapshot, gang.group):
-            pods = tuple(pod for pod in gang.pods if pod.gated)
-            yield LetInForEvictions(gang, pods, off_unstarted(snapshot), started(snapshot))
+            yield LetInForEvictions(gang, gated, off_unstarted(snapshot), open_reservations(snapshot))
         else:
-            yield BehindUnstarted(gang, _by_name(unstarted(snapshot).values()))
+            names = sorted(set(unstarted(snapshot).values()), key=natural)
+            yield BehindUnstarted(gang, tuple(names))
 
 
-async def carry_out(action: LetInForEvictions | BehindUnstarted, api: Api, recorder: Recorder) -> None:
-    """Patches the pods and writes the event. Raises `ApiError`."""
-    if isinstance(action, BehindUnstarted):
-        await recorder.tell(action.gang.ref, "Queued", action.answer.message)
-        return
+async def let_in_all(action: LetInForEvictions, api: Api, recorder: Recorder) -> None:
+    """Patches the pods and writes an event. Raises `ApiError`."""
     await patch_pods(api, action.pods, lambda _, stored: _opened(stored, action))
     pods = counted(len(action.pods), "pod is", "pods are")
     text = f"{pods} let in without a place, for the scheduler to evict gangs of lower priority"
@@ -92,10 +98,6 @@ async def carry_out(action: LetInForEvictions | BehindUnstarted, api: Api, recor
 
 def _opened(stored: Json, action: LetInForEvictions) -> Json:
     patch = let_in(stored, (action.excluded,) if action.excluded else (), (), {})
-    tolerations = with_tolerations(stored["spec"].get("tolerations"), action.running)
+    tolerations = with_tolerations(stored["spec"].get("tolerations"), action.tolerated)
     patch["spec"]["tolerations"] = tolerations or None
     return patch
-
-
-def _by_name(gangs: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(gangs), key=natural))

@@ -55,7 +55,8 @@ def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts:
     if not former:
         return [node_term_json(term) for term in terms]
     ours = terms[0] if len(terms) == 1 else (Requirement(HOSTNAME, "In", tuple(hosts)),)
-    return [_with(term, node_term_json(ours)) for term in former]
+    # A term without requirements matches no node, and may not get any.
+    return [_with(term, node_term_json(ours)) if any(term.values()) else dict(term) for term in former]
 
 
 def _with(term: Mapping[str, Any], ours: Json) -> Json:

@@ -39,7 +39,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.reservation import headroom
-from webhook.kube.controller.evictions import awaits_evictions, evictions
+from webhook.kube.controller.evictions import evictions
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
 from webhook.kube.controller.memory import NO_MEMORY, Memory, lacks_reservation, patience
@@ -122,9 +122,9 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
         gang for gang in planned.values() if not gang.finished and due.snapshot.holding(gang.name) is None
     ]
     due.actions += _let_in_without_place(without)  # rule 4
-    queued = [_as_known(due.snapshot, _freed(due.snapshot, gang)) for gang in without if gang.waits]
-    due.actions += evictions(due.snapshot, filter(awaits_evictions, queued))
-    waiting = [gang for gang in queued if not awaits_evictions(gang)]
+    evicting = [gang for gang in without if gang.awaits_evictions and not gang.held_back]
+    due.actions += evictions(due.snapshot, map(due.unbound, evicting), world.now)
+    waiting = [due.unbound(gang) for gang in without if gang.waits]
     return due.actions + queue(due.snapshot, waiting, world.limits, world.rules)  # rule 5
 
 
@@ -137,6 +137,10 @@ class _Due:
     snapshot: Snapshot
     memory: Memory
     actions: list[Action] = field(default_factory=list)
+
+    def unbound(self, gang: Gang) -> Gang:
+        """Returns a gang without a place as it is planned: free of its former place, with known members."""
+        return _as_known(self.snapshot, _freed(self.snapshot, gang))
 
     def end_or_claim(self, world: World, reservation: Reservation, gang: Gang | None) -> None:
         """Rule 1: releases a reservation that is not needed any more, and claims a hold whose gang exists."""
@@ -249,7 +253,9 @@ def _held_at_gates(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
 def _let_in_without_place(gangs: Iterable[Gang]) -> Iterator[Action]:
     """Yields actions that admit the pods of gangs that start with or without a place."""
     for gang in gangs:
-        if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated)):
+        if gang.group.on_unavailable != "admit" or gang.awaits_evictions:
+            continue
+        if gated := tuple(pod for pod in gang.pods if pod.gated):
             yield LetIn(gang, None, gated)
 
 

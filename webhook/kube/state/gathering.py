@@ -55,9 +55,15 @@ class Gang:
     @property
     def waits(self) -> bool:
         """Whether it is in Bayplan's queue. A gang that is held back (`held_back`) is not, so that it delays
-        no other gang.
+        no other gang, nor is one that gets no place there (`awaits_evictions`).
         """
-        return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
+        away = self.finished or self.held_back or self.awaits_evictions
+        return self.queued and not away and self.group.on_unavailable == "queue"
+
+    @property
+    def awaits_evictions(self) -> bool:
+        """Whether it has a gated pod, and its scheduler is to evict others for it once it is let in."""
+        return any(note.waits_for_eviction for pod in self.pods if pod.gated for note in pod.notes)
 
     @property
     def name(self) -> str:

@@ -2,7 +2,8 @@
 
 KAI preempts gangs of lower priority for a pending gang. It does not see gated pods, so a gang that could
 preempt others would wait forever with Bayplan's gate (KAI-Scheduler d5bc503a,
-pkg/scheduler/actions/preempt/). Such a gang is therefore not gated.
+pkg/scheduler/actions/preempt/). Such a gang is therefore gated only while others are about to start
+(`evictions`).
 """
 
 from __future__ import annotations

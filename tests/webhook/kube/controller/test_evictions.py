@@ -6,18 +6,22 @@ r1: a b    r2: c d    each rack is held by a gang that runs, or that has not sta
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, cluster, gang
-from tests.webhook.kube.worlds import booked, pod, work, world
+from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.controller.events import Recorder
-from webhook.kube.controller.evictions import BehindUnstarted, LetInForEvictions, carry_out
+from webhook.kube.controller.evictions import BehindUnstarted, LetInForEvictions, let_in_all
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Action, Admit
 from webhook.kube.state.gangs import Unbound
+from webhook.kube.state.gathering import gangs_of
 from webhook.placement.stamp import PlacementAnnotation
 
 NOTE = PlacementAnnotation("queued", waits_for_eviction=True)
@@ -56,7 +60,7 @@ def test_it_is_let_in_where_the_other_rack_is_enough():
     assert [(row.key, row.operator, row.values) for row in action.excluded] == [
         ("kubernetes.io/hostname", "NotIn", ("c", "d"))
     ]
-    assert [held.gang for held in action.running] == ["default/Job/one"]
+    assert [held.gang for held in action.tolerated] == ["default/Job/one"]
     assert len(action.pods) == 2
 
 
@@ -103,9 +107,9 @@ class Stored:
 
 def carried_out(action: Action, spec: dict[str, Any]) -> Stored:
     """What the API server is sent."""
-    assert isinstance(action, LetInForEvictions | BehindUnstarted)
+    assert isinstance(action, LetInForEvictions)
     api = Stored(spec)
-    asyncio.run(carry_out(action, api, Recorder(api)))  # type: ignore[arg-type]
+    asyncio.run(let_in_all(action, api, Recorder(api)))  # type: ignore[arg-type]
     return api
 
 
@@ -137,10 +141,34 @@ def test_the_patch_opens_the_gate_and_excludes_the_nodes_in_each_term():
 
 
 def test_a_gang_that_waits_is_told_for_whom():
-    """It changes nothing, and names the gangs."""
+    """By name: it waits for nothing else."""
     (action,) = actions(holders(), 3)
-    api = carried_out(action, {})
-    assert not api.patches
-    (event,) = api.events
-    assert event.startswith("Queued: waits for gangs that hold whole nodes to start")
-    assert event.endswith("These gangs are default/Job/one, default/Job/two")
+    assert isinstance(action, BehindUnstarted)
+    assert action.answer.message.startswith("waits for gangs that hold whole nodes to start")
+    assert action.answer.message.endswith("These gangs are default/Job/one, default/Job/two")
+
+
+def test_its_pods_are_let_in_together():
+    """Those that are let in apart may exclude different nodes, and fit nowhere together."""
+    group = gang(2, name="default/Job/high")
+    first, second = (replace(own, created=NOW - 1) for own in of_high(2))
+    for pods, due in (((first,), 0), ((first, second), 1), ((replace(first, created=NOW - 6),), 1)):
+        assert len(reconcile(world(holders("one", "two"), works=(work(group),), pods=pods))) == due
+
+
+@pytest.mark.parametrize("on_unavailable", ["admit", "reject"])
+def test_what_its_author_wants_without_room_changes_nothing(on_unavailable: str) -> None:
+    """Its gate opens in one way: what was promised to others stays excluded."""
+    group = replace(gang(2, name="default/Job/high"), on_unavailable=on_unavailable)
+    free = booked(cluster("r1: a b\nr2: c d"), gang(2, name="default/Job/one", required="rack"))
+    others = work(gang(2, name="default/Job/one", required="rack"))
+    (action,) = reconcile(world(free, works=(others, work(group)), pods=of_high(2)))
+    assert isinstance(action, LetInForEvictions)
+    assert action.excluded
+
+
+def test_it_is_not_in_the_queue_that_delays_others():
+    """Not for the controller, and not for admission, which reads the same."""
+    (gang_now,) = gangs_of((work(gang(2, name="default/Job/high")),), of_high(2)).values()
+    assert gang_now.awaits_evictions
+    assert not gang_now.waits

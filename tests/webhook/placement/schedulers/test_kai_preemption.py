@@ -23,10 +23,10 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
-from webhook.placement.fair_order import WaitingGang
-from webhook.placement.schedulers.evictions import fits_beside_unstarted
+from webhook.placement.schedulers.evictions import fits_beside_unstarted, open_reservations, unstarted
 from webhook.placement.schedulers.kai_preemption import is_preemptible
-from webhook.placement.stamp import placement_annotation
+from webhook.placement.stamp import placement_annotation, placement_note
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.wire.request import from_object
 
 KAIS = "kai.scheduler/topology-required-placement"
@@ -138,19 +138,33 @@ def test_they_are_not_gated_where_all_that_hold_nodes_run(number: int) -> None:
     assert len(stored["spec"]["tolerations"]) == 2
 
 
-def test_a_pod_of_it_keeps_its_note_beside_others_at_the_gate() -> None:
-    """Its gang is at the gate, but not in the queue: it is let in without a place."""
-    pod, _ = both_pods()
+def test_a_gang_that_was_evicted_is_not_about_to_start() -> None:
+    """It keeps its reservation, but another gang's pod uses a node of it: what evicted it is not kept off."""
+    snapshot = full()
+    (held,) = (held for held in snapshot.reservations if held.gang == "team/Job/held")
+    assert set(unstarted(snapshot).values()) == {"team/Job/held"}
+    daemon = BoundPod("kube-system/agent", "c", amounts(gpu=1, pods=1), daemon=True)
+    plain = BoundPod("team/plain", "c", amounts(pods=1))
+    assert unstarted(snapshot.with_pod(daemon).with_pod(plain)) == unstarted(snapshot)
+    evicted = snapshot.with_pod(BoundPod("team/high-0", "c", amounts(gpu=8, pods=1)))
+    assert unstarted(evicted) == {}
+    assert held in open_reservations(evicted)
+    stored = ask(both_pods()[0], evicted).object
+    assert stored is not None
+    assert "schedulingGates" not in stored["spec"]
+    assert len(stored["spec"]["tolerations"]) == 2
+
+
+def test_a_gang_that_waits_for_new_nodes_too_waits_for_evictions() -> None:
+    """One note decides about the gate, and about what the controller does."""
     group = gang(2, name="team/Job/demo", required="rack")
-    waiting = Environment(waiting=lambda: [WaitingGang(group, 0.0)])
-    decision = decide(from_object(pod, uid="uid"), policies("node-affinity"), full(), "mutate", waiting)
-    assert decision.plan is None
-    assert decision.object is not None
-    assert placement_annotation(decision.object["metadata"]["annotations"]).waits_for_eviction
+    answer = replace(plan(full(), group), waits_for_nodes=True, waits_for_eviction=True)
+    note = placement_note(WorkloadPlan((GangPlan(group, answer),), full()))
+    assert placement_annotation({"bayplan.dev/placement": note}).waits_for_eviction
 
 
 @pytest.mark.parametrize(
-    ("pods", "unstarted", "fits"),
+    ("pods", "starting", "fits"),
     [
         (2, "r2: c d", True),
         (3, "r2: c d", False),
@@ -158,10 +172,10 @@ def test_a_pod_of_it_keeps_its_note_beside_others_at_the_gate() -> None:
         (2, "r1: a b\nr2: c d", False),
     ],
 )
-def test_the_other_nodes_must_be_enough_for_the_whole_gang(pods: int, unstarted: str, fits: bool) -> None:
+def test_the_other_nodes_must_be_enough_for_the_whole_gang(pods: int, starting: str, fits: bool) -> None:
     """Of four nodes some are held by gangs that have not started; what runs on the others may be evicted."""
     snapshot = cluster("r1: a b\nr2: c d")
-    for line in filter(None, unstarted.split("\n")):
+    for line in filter(None, starting.split("\n")):
         group = gang(2, name=f"team/Job/{line[:2]}", required="rack")
         reservation = reservation_for(snapshot, group, plan(snapshot, group))
         assert reservation is not None
