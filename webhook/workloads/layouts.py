@@ -170,16 +170,20 @@ def _job_template(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
 
 
 def job_set(obj: Field) -> WorkloadLayout:
-    """Returns the layout of a JobSet: all replicated jobs are one gang, also with `startupPolicy: InOrder`.
+    """Returns the layout of a JobSet: all replicated jobs are one gang, also if they start in order
+    (`startupPolicy: InOrder`, `dependsOn`).
 
-    With `exclusive-topology` on the JobSet, each child Job is a gang with a domain of its own. Except with
-    `InOrder`, these gangs are `joint`: KAI starts no child Job before all have room (`minSubGroup` is the
-    number of replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
+    With `exclusive-topology` on the JobSet, each child Job is a gang with a domain of its own. Unless they
+    start in order, these gangs are `joint`: KAI starts no child Job before all have room (`minSubGroup` is
+    the number of replicas: KAI-Scheduler d5bc503a,
+    pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
     """
+    in_order = obj.get("spec", "startupPolicy", "startupPolicyOrder").text() == "InOrder"
     templates, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
         name = _name_of(replicated)
         copies = replicated.count_of("replicas", 1)
+        in_order = in_order or bool(replicated.get("dependsOn").items())
         job_template = replicated.get("template").needed_map()
         child = _job_template(name, job_template.get("spec"), job_template.get("metadata"))
         templates.append(child if copies == 1 else replace(child, count=copies * child.count))
@@ -190,8 +194,7 @@ def job_set(obj: Field) -> WorkloadLayout:
         return one_gang(templates)
     _at_most(sum(copies for copies, _ in children), obj.get("spec", "replicatedJobs"))
     gangs = tuple((child,) for copies, child in children for _ in range(copies))
-    together_or_none = obj.get("spec", "startupPolicy", "startupPolicyOrder").text() != "InOrder"
-    return WorkloadLayout(tuple(templates), gangs, indexed=True, joint=together_or_none)
+    return WorkloadLayout(tuple(templates), gangs, indexed=True, joint=not in_order)
 
 
 def leader_worker_set(obj: Field) -> WorkloadLayout:

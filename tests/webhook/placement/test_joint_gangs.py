@@ -51,6 +51,17 @@ def test_jobs_that_start_in_order_need_not_wait_for_each_other() -> None:
     assert plan_workload(ONE_FREE, read(job_set("InOrder"))).decision == "admitted"
 
 
+def test_jobs_that_depend_on_others_need_not_wait_for_each_other() -> None:
+    """JobSet's controller creates the second when the first is ready: KAI must not wait for both."""
+    obj = job_set()
+    (job,) = obj["spec"]["replicatedJobs"]
+    first, later = {**job, "replicas": 1}, {**job, "name": "later", "replicas": 1}
+    jobs = [first, {**later, "dependsOn": [{"name": "train", "status": "Ready"}]}]
+    together, in_order = (o.changed(obj, ("spec", "replicatedJobs"), part) for part in ([first, later], jobs))
+    assert plan_workload(ONE_FREE, read(together)).decision == "queued"
+    assert plan_workload(ONE_FREE, read(in_order)).decision == "admitted"
+
+
 def test_the_controller_lets_them_in_together() -> None:
     """While one rack is free neither is let in; once both are, both."""
     gangs = [waiting(group) for group in read(job_set()).gangs]
