@@ -53,6 +53,44 @@ def kinds(site: Site) -> str:
     return ", ".join(f"{name}* {seconds:.1f} s" for name, seconds in times.items())
 
 
+IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
+
+
+def after(first: str, status: str) -> Json:
+    """A JobSet of two jobs, of which the second, `nodes`, depends on the first."""
+    body = job_set("ordered", {first: 1, "nodes": 2})
+    body["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": first, "status": status}]
+    return body
+
+
+def jobs_in_order(site: Site) -> str:
+    """JobSets whose second job is created once the first has ready pods."""
+    times = []
+    for body in (after("data", "Ready"), job_set("ordered", {"data": 1, "nodes": 2}, spec=IN_ORDER)):
+        assert not [words for words in site.applied(body) if "KAI" in words]
+        seconds, pods = site.bound("ordered", 3)
+        times.append(seconds)
+        assert len(racks_of(pods)) == 1, nodes_of(pods)
+        site.clear()
+    return f"bound after {times[0]:.1f} s by dependsOn, {times[1]:.1f} s by startupPolicy"
+
+
+def never_in_order(site: Site) -> str:
+    """Orders of jobs in which KAI starts nothing more, as the warning says."""
+    (warning,) = (words for words in site.applied(after("data", "Complete")) if "KAI" in words)
+    site.finish(site.bound("ordered-data", 1)[1])
+    wait_until(lambda: len(site.pods("ordered-nodes")) == 2, "the pods of the second job", 60)
+    time.sleep(10)
+    assert not nodes_of(site.pods("ordered-nodes")), nodes_of(site.pods("ordered-nodes"))
+    site.clear()
+    body = job_set("ordered", {"workers": 2, "launcher": 1}, spec=IN_ORDER)
+    (other,) = (words for words in site.applied(body) if "KAI" in words)
+    wait_until(lambda: len(site.pods("ordered")) == 2, "the pods of the first job", 60)
+    time.sleep(10)
+    assert not nodes_of(site.pods("ordered")), nodes_of(site.pods("ordered"))
+    return f"{warning}; {other}"
+
+
 def exclusive(site: Site) -> str:
     """A JobSet with exclusive topology: a rack for each job (1)."""
     site.create(job_set("both", {"a": 2, "b": 2}, annotations={EXCLUSIVE: RACK}))
@@ -326,8 +364,8 @@ def only_watched(site: Site) -> str:
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    doctor, one_rack, kinds, exclusive, exclusive_waits, waves, retry, preemption, preemption_for_a_set,
-    waits_for_its_turn, segments, leader_segments, other_topologies, hung, elastic, elastic_whole,
-    node_loss, over_limit, never, deleted_topology,
+    doctor, one_rack, kinds, jobs_in_order, never_in_order, exclusive, exclusive_waits, waves, retry,
+    preemption, preemption_for_a_set, waits_for_its_turn, segments, leader_segments, other_topologies, hung,
+    elastic, elastic_whole, node_loss, over_limit, never, deleted_topology,
 )  # fmt: skip
 OBSERVED: tuple[Scenario, ...] = (doctor, only_watched)

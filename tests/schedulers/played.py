@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.e2e.api import Api, ApiError, Json
-from tests.e2e.operators import LWS, operate
+from tests.e2e.operators import JOBSET, LWS, operate
 
 log = logging.getLogger(__name__)
 FOLDERS = {
@@ -102,10 +102,26 @@ class Operators:
             self._number_workers(stored)
             if not self._has_all_leaders(stored):
                 return  # its StatefulSet makes them again; a leader's workers go with it
-        operate(self._again, stored)
+        operate(self._again, self._in_order(stored) if stored["kind"] == "JobSet" else stored)
         self._started.add(uid)
         if stored["kind"] in DONE and self._succeeded(stored):
             self._finish(stored)
+
+    def _in_order(self, stored: Json) -> Json:
+        """The JobSet with those jobs alone that start: those before them are complete or have ready pods."""
+        reached = {
+            (job["metadata"]["labels"][f"{JOBSET}/replicatedjob-name"], status)
+            for job in self._children(OWNED[0], stored)
+            for status in ("Complete", "Ready")
+            if _is_complete(job) or (status == "Ready" and job.get("status", {}).get("ready"))
+        }
+        jobs = stored["spec"]["replicatedJobs"]
+        in_order = stored["spec"].get("startupPolicy", {}).get("startupPolicyOrder") == "InOrder"
+        waits_for = [{(row["name"], row["status"]) for row in job.get("dependsOn", ())} for job in jobs]
+        if in_order:
+            waits_for = [{(job["name"], "Ready") for job in jobs[:number]} for number in range(len(jobs))]
+        begun = [job for job, needed in zip(jobs, waits_for, strict=True) if needed <= reached]
+        return {**stored, "spec": {**stored["spec"], "replicatedJobs": begun}}
 
     def _has_all_leaders(self, stored: Json) -> bool:
         folder = OWNED[1].format(stored["metadata"]["namespace"])
@@ -142,10 +158,8 @@ class Operators:
         """All Jobs of a JobSet are complete, all pods of a PyTorchJob have succeeded."""
         jobs, pods = (self._children(folder, stored) for folder in OWNED)
         if stored["kind"] == "JobSet":
-            return bool(jobs) and all(
-                any(entry["type"] == "Complete" for entry in job.get("status", {}).get("conditions", ()))
-                for job in jobs
-            )
+            wanted = sum(job.get("replicas", 1) for job in stored["spec"]["replicatedJobs"])
+            return len(jobs) == wanted and all(map(_is_complete, jobs))
         return bool(pods) and all(pod["status"].get("phase") == "Succeeded" for pod in pods)
 
     def _finish(self, stored: Json) -> None:
@@ -161,6 +175,10 @@ class Operators:
         namespace = stored["metadata"]["namespace"]
         path = f"{api_folder[0]}/namespaces/{namespace}/{api_folder[2]}/{stored['metadata']['name']}"
         self._api.merge(f"{path}/status", {"status": {"conditions": [condition]}})
+
+
+def _is_complete(job: Json) -> bool:
+    return any(entry["type"] == "Complete" for entry in job.get("status", {}).get("conditions", ()))
 
 
 def _labelled_as_selected(stateful_set: Json) -> Json:
