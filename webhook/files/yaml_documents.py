@@ -38,12 +38,14 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 
 
-_INT = re.compile(r"^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$")
+_INT = re.compile(
+    r"^[-+]?(?:0[bB]_*[01][01_]*|0[oO]_*[0-7][0-7_]*|0[xX]_*[0-9a-fA-F][0-9a-fA-F_]*|0[0-7_]*|[1-9][0-9_]*)$"
+)
 
 
 _FLOAT = re.compile(
-    r"^(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?)"
-    r"|[-+]?[0-9]+[eE][-+]?[0-9]+|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    r"^(?:[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 
 
@@ -99,7 +101,7 @@ class _Loader(_Base):  # type: ignore[misc]
 
 
 def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:
-    left_out = {_TAG + "timestamp", _TAG + "int", _TAG + "float"}
+    left_out = {_TAG + "timestamp", _TAG + "value", _TAG + "int", _TAG + "float"}
     kept: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {
         first: [(tag, pattern) for tag, pattern in rows if tag not in left_out]
         for first, rows in _Base.yaml_implicit_resolvers.items()
@@ -110,7 +112,13 @@ def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:
     return kept
 
 
-_Loader.yaml_implicit_resolvers = _resolvers()
+RESOLVERS = _resolvers()
+"""The tag of a scalar without quotes, by its first character and a pattern, as kubectl (Go's yaml.v2)
+resolves it. But `y` and `n`, booleans for kubectl, are text here, so that a file may use them as names.
+"""
+
+
+_Loader.yaml_implicit_resolvers = RESOLVERS
 
 
 def _error_at(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
@@ -138,22 +146,28 @@ def _no_base_60(node: yaml.ScalarNode) -> None:
         raise _error_at(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}")
 
 
+def _whole(_: Any, node: yaml.ScalarNode) -> int:
+    text = node.value.replace("_", "")
+    digits = text.lstrip("+-")
+    return int(text, 8 if digits.startswith("0") and digits.isdecimal() else 0)
+
+
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    _no_base_60(node)
     # 64 binary digits, with as many underscores, are below 130 characters. Python refuses to parse far longer
     # numbers, so these count as too large.
-    value: int = 2**64 if len(node.value) > 130 else _constructed(_Base.construct_yaml_int, loader, node)
+    value: int = 2**64 if len(node.value) > 130 else _constructed(_whole, loader, node)
     if not INT64_MIN <= value <= UINT64_MAX:
         raise _error_at(node, f"{node.value[:24]} does not fit in 64 bits")
     return value
 
 
 def _number(loader: Any, node: yaml.ScalarNode) -> float:
+    """Returns the number; a whole one as an integer, as it is sent to the API server: `2.0` as 2."""
     _no_base_60(node)
     value: float = _constructed(_Base.construct_yaml_float, loader, node)
     if value != value or value in (float("inf"), float("-inf")):
         raise _error_at(node, f"{node.value} is no number that JSON can hold; write it as text")
-    return value
+    return int(value) if value.is_integer() and INT64_MIN <= value < -INT64_MIN else value
 
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import orjson
 import yaml
+
+from webhook.files.yaml_documents import RESOLVERS
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts text in quotes that a reader would take for another value without them: a reader of YAML 1.1, by
+    PyYAML's own patterns, or kubectl, which reads `08`, `1e3` and `y` as 8, 1000 and true.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML declares it
+        first: [*yaml.SafeDumper.yaml_implicit_resolvers.get(first, ()), *RESOLVERS.get(first, ())]
+        for first in {*yaml.SafeDumper.yaml_implicit_resolvers, *RESOLVERS}
+    }
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
 
 
 def indented(value: object) -> str:
@@ -27,7 +44,7 @@ def as_yaml(value: object) -> str:
 
     Raises `yaml.representer.RepresenterError` for types that JSON does not have.
     """
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def document(output: str, value: object) -> str:

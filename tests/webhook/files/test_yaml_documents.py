@@ -24,7 +24,13 @@ def only_document(text: str) -> object:
         ("12:30", "12:30"),
         ("1e3", 1000.0),
         ("0644", 420),
+        ("0o644", 420),
+        ("0X1F", 31),
+        ("-0b11", -3),
+        ("08", 8),
+        ("1.5E3", 1500),
         ("yes", True),
+        ("=", "="),
         ('"1"', "1"),
         ("{1: a, true: b, null: c}", {"1": "a", "true": "b", "null": "c"}),
         ("{a: &x {b: 1}, c: {<<: *x, d: 2}}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
@@ -34,6 +40,12 @@ def only_document(text: str) -> object:
 def test_values_are_read_as_kubernetes_reads_them(text: str, value: object) -> None:
     """No dates, no base 60, keys are text."""
     assert only_document(text) == value
+
+
+@pytest.mark.parametrize("text", ["2.0", "2e0", "02.", "0.2E+1"])
+def test_a_whole_number_is_an_integer(text: str) -> None:
+    """As kubectl sends it to the API server, which accepts it in integer fields."""
+    assert repr(only_document(text)) == "2"
 
 
 @pytest.mark.parametrize(
