@@ -13,13 +13,18 @@ from webhook.files.yaml_documents import RESOLVERS
 
 class _Dumper(yaml.SafeDumper):
     """Puts text in quotes that a reader would take for another value without them: a reader of YAML 1.1, by
-    PyYAML's own patterns, or kubectl, which reads `08`, `1e3` and `y` as 8, 1000 and true.
+    PyYAML's own patterns, or kubectl, which reads `08`, `1e3` and `y` as 8, 1000 and true. Writes no aliases:
+    in a diff, their numbers would look like changes.
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML declares it
         first: [*yaml.SafeDumper.yaml_implicit_resolvers.get(first, ()), *RESOLVERS.get(first, ())]
         for first in {*yaml.SafeDumper.yaml_implicit_resolvers, *RESOLVERS}
     }
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Returns true: a value that occurs twice is written twice."""
+        return True
 
 
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))

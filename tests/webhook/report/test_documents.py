@@ -26,3 +26,9 @@ def test_text_stays_text_for_every_reader(text: str) -> None:
 def test_text_that_nobody_mistakes_has_no_quotes(text: str) -> None:
     """As people write it."""
     assert as_yaml({"value": text}) == f"value: {text}\n"
+
+
+def test_a_value_that_a_file_names_twice_is_written_twice() -> None:
+    """As kubectl prints it. A policy that changes one of the two would also seem to change the other."""
+    (value,) = load_all(b"a: &x {b: 1}\nc: *x\n")
+    assert as_yaml(value) == "a:\n  b: 1\nc:\n  b: 1\n"
