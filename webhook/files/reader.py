@@ -34,11 +34,13 @@ is smaller.
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document of a file, or one object of a List in it. `file`: the path, `-` for standard input.
-    `index`: the document's number in the file, from 0; objects of one List have the same."""
+    `index`: the document's number in the file, from 0; objects of one List have the same. `item`: the
+    object's number in the List, from 0, after those of the Lists around it; empty for a whole document."""
 
     file: str
     index: int
     value: Any
+    item: tuple[int, ...] = ()
 
 
 def documents(paths: Sequence[str]) -> list[Document]:
@@ -86,8 +88,9 @@ def _items(document: Document) -> Iterator[Document]:
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         raise InputError("is no Kubernetes object: it has no kind", where)
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
-        for item in value["items"]:
-            yield from _items(Document(document.file, document.index, item_of(value, item)))
+        for number, item in enumerate(value["items"]):
+            path = (*document.item, number)
+            yield from _items(Document(document.file, document.index, item_of(value, item), path))
         return
     if not isinstance(value.get("apiVersion"), str):
         raise InputError(

@@ -54,7 +54,8 @@ class Subject:
     """An object of a report, and the decision on it.
 
     `name`: NAMESPACE/KIND/NAME. `file`: "" if the object is not from a file. `document`: the index of the
-    object's document in the file, from 0. `text`: the content of the file.
+    object's document in the file, from 0. `text`: the content of the file. `item`: where the object is in a
+    List, as in `webhook.files.reader.Document`.
     """
 
     name: str
@@ -63,15 +64,13 @@ class Subject:
     document: int
     text: str
     decision: Decision
+    item: tuple[int, ...] = ()
 
     def line(self, field: str) -> int:
         """Returns the line (from 1) of a field in the file, or of the object if `field` is ""; 0 if there is
         no file.
         """
-        if not self.file:
-            return 0
-        _, kind, name = self.name.split("/", 2) if self.name.count("/") >= 2 else ("", "", "")
-        return line_of(self.text, self.document, field, kind=kind, name=name)
+        return line_of(self.text, self.document, field, self.item) if self.file else 0
 
 
 def results(

@@ -22,18 +22,19 @@ _INDEX = re.compile(r"\[([^\]]*)\]")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-def line_of(text: str, document_index: int, field_path: Path, *, kind: str = "", name: str = "") -> int:
+def line_of(text: str, document_index: int, field_path: Path, item: Sequence[int] = ()) -> int:
     """Returns the line (from 1) of a field in a YAML or JSON text.
 
     If the field does not exist, returns the line of its nearest parent that exists. Returns 1 if the text
-    does not parse, or does not have the document `document_index` (from 0). In a List, `kind` and `name`
-    (metadata.name) select the item.
+    does not parse, or does not have the document `document_index` (from 0). `item`: the number of the object
+    in a List, from 0, after those of the Lists around it.
     """
     documents = _documents(text)
     if not 0 <= document_index < len(documents):
         return 1
-    node = _item(documents[document_index], kind, name)
-    return 1 if node is None else _descend(node, _steps(field_path))
+    node = documents[document_index]
+    within: list[str | int] = [step for number in item for step in ("items", number)]
+    return 1 if node is None else _descend(node, [*within, *_steps(field_path)])
 
 
 @lru_cache(maxsize=16)  # results are ordered by file, so only a few texts are needed at a time
@@ -96,27 +97,6 @@ def _element(node: yaml.SequenceNode, step: str) -> yaml.Node | None:
     if step.isdecimal():
         return node.value[int(step)] if int(step) < len(node.value) else None
     return next((item for item in node.value if _text(item, "name") == step), None)
-
-
-def _item(node: yaml.Node | None, kind: str, name: str) -> yaml.Node | None:
-    """Returns the item of a List with this kind and name; the document itself if it is no List, or has no
-    such item.
-    """
-    if not isinstance(node, yaml.MappingNode) or not _text(node, "kind").endswith("List"):
-        return node
-    items = _entry(node, "items")
-    if not name or items is None or not isinstance(items[1], yaml.SequenceNode):
-        return node
-    for item in items[1].value:
-        entry = _item(item, kind, name)
-        if entry is not None and _matches(entry, kind, name):
-            return entry
-    return node
-
-
-def _matches(node: yaml.Node, kind: str, name: str) -> bool:
-    metadata = _entry(node, "metadata") if isinstance(node, yaml.MappingNode) else None
-    return _text(node, "kind") == kind and metadata is not None and _text(metadata[1], "name") == name
 
 
 def _text(node: yaml.Node, key: str) -> str:

@@ -351,3 +351,17 @@ def test_nodes_without_a_hostname_label_are_pinned_by_name(run: Run, tmp_path: P
     affinity = yaml.safe_load(out)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+
+
+def test_a_report_names_the_line_of_each_object_in_a_list(run: Run, tmp_path: Path) -> None:
+    """As `kubectl get jobs -A -o json` prints it: the same name in several namespaces."""
+    job = yaml.safe_load(Path(NEVER).read_text())
+    spaces = [{**job, "metadata": {**job["metadata"], "namespace": name}} for name in ("one", "two")]
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": spaces}, indent=1))
+    _, out, _ = run("report", "-c", NVL72, "-f", str(file), "-o", "json")
+    refused = [result for result in json.loads(out)["results"] if result["result"] == "fail"]
+    lines = [file.read_text().splitlines()[result["line"] - 1] for result in refused]
+    assert [result["object"].split("/")[0] for result in refused] == ["one", "two"]
+    assert len({result["line"] for result in refused}) == 2
+    assert all("required" in line for line in lines), lines

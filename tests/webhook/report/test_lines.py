@@ -78,23 +78,31 @@ def test_an_empty_document_counts():
     assert line_of("---\n---\na: 1\nb: 2\n", 1, "b") == 4
 
 
-def test_an_item_of_a_list_is_found_by_kind_and_name():
-    """What `kubectl get -o yaml` prints is a List; the item is meant, not the list."""
+def test_an_item_of_a_list_is_found_by_its_number():
+    """What `kubectl get -o yaml` prints is a List; the item is meant, not the list. Items of a typed list
+    have no kind, and those of several namespaces the same names.
+    """
     text = """\
 apiVersion: v1
-kind: List
+kind: PodList
 items:
-- kind: Pod
-  metadata: {name: a}
-- kind: Job
-  metadata:
-    name: b
-- kind: Pod
-  metadata:
-    name: b
+- metadata:
+    namespace: one
+    name: a
+- metadata:
+    namespace: two
+    name: a
+- kind: List
+  items:
+  - kind: Job
+    metadata:
+      name: a
 """
-    assert line_of(text, 0, "metadata.name", kind="Pod", name="b") == 11
-    assert line_of(text, 0, "spec", kind="Pod", name="missing") == 2 - 1
+    assert line_of(text, 0, "metadata.name", (0,)) == 6
+    assert line_of(text, 0, "metadata.name", (1,)) == 9
+    assert line_of(text, 0, "metadata.name", (2, 0)) == 14
+    assert line_of(text, 0, "", (1,)) == 7
+    assert line_of(text, 0, "spec", (2, 0)) == 12
 
 
 def test_merged_keys_are_followed():

@@ -179,6 +179,7 @@ def _subject(outcome: MutationResult) -> Subject:
         document.index,
         _text(document.file),
         outcome.decision,
+        document.item,
     )
 
 
