@@ -10,6 +10,7 @@ of events.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -221,7 +222,7 @@ for _tag in ("set", "omap", "pairs", "binary", "timestamp"):
 
 def load_all(text: bytes) -> list[Any]:
     """Returns the values of the documents in a text, None for an empty one. Raises `YamlError`."""
-    return _read(text, lambda: list(yaml.load_all(text, Loader=_Loader)))
+    return _read(text, lambda utf8: list(yaml.load_all(utf8, Loader=_Loader)))
 
 
 def load_marked(text: str, *, max_depth: int, max_values: int) -> list[MarkedDocument]:
@@ -230,20 +231,29 @@ def load_marked(text: str, *, max_depth: int, max_values: int) -> list[MarkedDoc
     Raises `YamlError`, also for a document that is nested deeper than `max_depth` or has more than
     `max_values` values after its aliases are expanded.
     """
-    return _read(text.encode(), lambda: list(_marked(text, max_depth, max_values)))
+    return _read(text.encode(), lambda _: list(_marked(text, max_depth, max_values)))
 
 
 def compose_all(text: str) -> list[yaml.Node | None]:
     """Returns PyYAML's root node of each document in a text, None for an empty one. Raises `YamlError`."""
-    return _read(text.encode(), lambda: list(yaml.compose_all(text, Loader=_Loader)))
+    return _read(text.encode(), lambda _: list(yaml.compose_all(text, Loader=_Loader)))
 
 
-def _read(text: bytes, read: Callable[[], _T]) -> _T:
-    """Checks the limits of a text, and returns the result of `read`. Raises every error of PyYAML as
+def as_utf8(text: bytes) -> bytes:
+    """Returns a text that begins with a byte order mark of UTF-16, as PowerShell writes it, in UTF-8; other
+    texts unchanged. Raises `UnicodeDecodeError` if it is no UTF-16.
+    """
+    is_utf16 = text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return text.decode("utf-16").encode() if is_utf16 else text
+
+
+def _read(text: bytes, read: Callable[[bytes], _T]) -> _T:
+    """Checks the limits of a text, and returns the result of `read` on it. Raises every error of PyYAML as
     `YamlError`."""
     try:
-        _check(text)
-        return read()
+        utf8 = as_utf8(text)  # the patterns of `_check` are of bytes, and match nothing in UTF-16
+        _check(utf8)
+        return read(utf8)
     except yaml.MarkedYAMLError as error:
         problem = error.problem or error.context or "it does not parse"
         mark = error.problem_mark or error.context_mark

@@ -100,6 +100,28 @@ def test_aliases_that_unfold_to_millions_are_refused() -> None:
         load_all("\n".join(lines).encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- " * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
+        ("[" * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
+        ("a: &a [x, x]\n" + "".join(f"b{i}: &a [*a, *a]\n" for i in range(30)), "unfold"),
+    ],
+    ids=["dashes", "brackets", "aliases"],
+)
+def test_the_limits_hold_in_utf_16(text: str, words: str) -> None:
+    """As PowerShell writes it. The parser below would crash the process."""
+    with pytest.raises(YamlError, match=words):
+        load_all(text.encode("utf-16"))
+
+
+def test_utf_16_is_read_and_half_a_character_is_an_error() -> None:
+    """With a byte order mark, as kubectl does."""
+    assert load_all("kind: Pod ☸\n".encode("utf-16")) == [{"kind": "Pod ☸"}]
+    with pytest.raises(YamlError, match="utf-16"):
+        load_all("kind: Pod\n".encode("utf-16")[:-1])
+
+
 def test_an_alias_inside_its_own_anchor_is_an_error() -> None:
     """A value that holds itself has no end."""
     with pytest.raises(YamlError):

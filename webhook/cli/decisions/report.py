@@ -18,6 +18,7 @@ from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.verdict_options import add_verdict_options, print_report
 from webhook.cli.decisions.mutate import MutationResult, decide_all, difference, notes, with_manifests
 from webhook.files.reader import STDIN, objects_and_errors
+from webhook.files.yaml_documents import as_utf8
 from webhook.report.collect import Subject, results, unreadable_files
 from webhook.report.fabric_map import fabric_maps
 from webhook.report.model import EACH, TOGETHER, Report, Result
@@ -188,4 +189,4 @@ def _text(file: str) -> str:
     """Returns the text of a file, in which lines of fields are searched; "" for standard input, which
     cannot be read twice.
     """
-    return "" if file == STDIN else Path(file).read_text(errors="replace")
+    return "" if file == STDIN else as_utf8(Path(file).read_bytes()).decode(errors="replace")
