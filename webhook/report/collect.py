@@ -54,8 +54,8 @@ class Subject:
     """An object of a report, and the decision on it.
 
     `name`: NAMESPACE/KIND/NAME. `file`: "" if the object is not from a file. `document`: the index of the
-    object's document in the file, from 0. `text`: the content of the file. `item`: where the object is in a
-    List, as in `webhook.files.reader.Document`.
+    object's document in the file, from 0. `text`: the content of the file, "" if unknown. `item`: where the
+    object is in a List, as in `webhook.files.reader.Document`.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Subject:
 
     def line(self, field: str) -> int:
         """Returns the line (from 1) of a field in the file, or of the object if `field` is ""; 0 if there is
-        no file.
+        no file, or its text is unknown.
         """
-        return line_of(self.text, self.document, field, self.item) if self.file else 0
+        return line_of(self.text, self.document, field, self.item) if self.text else 0
 
 
 def results(

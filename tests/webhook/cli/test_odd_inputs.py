@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -52,6 +53,23 @@ def test_a_path_that_no_file_can_have_is_told(
     """Longer than names may be."""
     line = error_output((*command, "x" * 300), capsys)
     assert "File name too long" in line or "no such file or folder" in line
+
+
+@pytest.mark.parametrize("name", ["-", "pipe.yaml"])
+def test_what_is_read_from_a_pipe_has_no_line(tmp_path: Path, name: str) -> None:
+    """A pipe cannot be read again to look for it: one with a name would be waited for without end."""
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    words = ("report", "-c", CLUSTER, "-o", "json", "-f", name if name == "-" else str(pipe))
+    process = bayplan(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    text = (EXAMPLES / "job-nine-nodes-one-rack.yaml").read_text()
+    if name != "-":
+        pipe.write_text(text)
+    out = process.communicate(text, timeout=60)[0]
+    assert process.returncode == 1
+    (refused,) = [result for result in json.loads(out)["results"] if result["result"] == "fail"]
+    assert refused["field"] == "metadata.annotations[kai.scheduler/topology-required-placement]"
+    assert refused["line"] is None
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,9 @@ def _subject(outcome: MutationResult) -> Subject:
 
 @cache
 def _text(file: str) -> str:
-    """Returns the text of a file, in which lines of fields are searched; "" for standard input, which
-    cannot be read twice.
+    """Returns the text of a file, in which lines of fields are searched; "" for standard input and pipes,
+    which cannot be read twice.
     """
-    return "" if file == STDIN else as_utf8(Path(file).read_bytes()).decode(errors="replace")
+    if file == STDIN or not Path(file).is_file():
+        return ""
+    return as_utf8(Path(file).read_bytes()).decode(errors="replace")
