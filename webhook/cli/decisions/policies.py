@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from webhook.policy.model.policy import (
 from webhook.policy.model.selectors import EVERYTHING
 from webhook.policy.testing.coverage import expressions_of
 from webhook.report.documents import as_yaml
+from webhook.report.printable import printable
 
 WIDE = 400
 """The width of tables if standard output is not a terminal, in columns: each policy has one line, for
@@ -200,7 +201,7 @@ def _parameters(policies: PolicySet, environment: Environment, namespace: str) -
     for name, value in sorted(values.items()):
         key = f"namespace.{namespace}.{name}"
         origin = parameters.origin(key) or parameters.origin(name) or "default"
-        table.add_row(*map(Text, (name, value or '""', origin)))
+        table.add_row(*_texts(name, value or '""', origin))
     _console().print(table)
 
 
@@ -210,8 +211,7 @@ def _list(policies: PolicySet) -> None:
         kind = "mutating" if isinstance(policy, MutatingPolicy) else "validating"
         reads = ", ".join(sorted(policy.uses & {"gang", "plan", "cluster"}))
         bindings = ", ".join(_binding(binding) for binding in policy.bindings)
-        cells = (policy.name, kind, _matches(policy.match), reads, bindings, policy.file)
-        table.add_row(*map(Text, cells))
+        table.add_row(*_texts(policy.name, kind, _matches(policy.match), reads, bindings, policy.file))
     console.print(table)
     if policies.exemptions:
         console.print(_exemptions(policies.exemptions, time.time()))
@@ -223,8 +223,7 @@ def _exemptions(rows: Sequence[PolicyException], now: float) -> Table:
     table = _table("EXCEPTION", "FROM", "FOR", "UNTIL", "REASON", "FILE")
     for row in sorted(rows, key=lambda row: (row.until, row.name)):
         until = f"{row.ended} (ended)" if row.is_over(now) else row.ended
-        cells = (row.name, ", ".join(row.policies), _whom(row), until, row.reason, row.file)
-        table.add_row(*map(Text, cells))
+        table.add_row(*_texts(row.name, ", ".join(row.policies), _whom(row), until, row.reason, row.file))
     return table
 
 
@@ -254,6 +253,10 @@ def _table(*titles: str) -> Table:
     for title in titles:
         table.add_column(title, no_wrap=title in ("POLICY", "KIND", "PARAMETER"), overflow="fold")
     return table
+
+
+def _texts(*cells: str) -> Iterator[Text]:
+    return (Text(printable(cell)) for cell in cells)
 
 
 def _binding(binding: PolicyBinding) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from planner.cluster.hardware_update import with_hardware
 from planner.manifests.schedulers.systems import scheduler_pods, watched
@@ -23,6 +24,8 @@ from webhook.policy.model.policy import PolicySet
 from webhook.policy.testing.cases import Case, CaseOutcome
 from webhook.policy.testing.junit import to_junit
 from webhook.policy.testing.runner import CaseResult, Suite, Summary
+from webhook.report import terminal
+from webhook.report.printable import printable_name
 
 EPILOG = """examples:
   bayplan test policies/                        every tests.yaml in the folder, with its policies
@@ -61,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     suite = Suite.load(paths)
     if not suite.files:
         raise PolicyError([Problem(", ".join(paths), 0, 0, "", "", "no tests.yaml in here")])
-    console = Console(highlight=False, soft_wrap=True, emoji=False)
+    console = terminal.console()
     summary = Summary()
     for result, summary in suite.run(run_case, time.perf_counter):  # noqa: B007 (the last one is used)
         _show(console, result)
@@ -96,13 +99,12 @@ def run_case(case: Case, policies: PolicySet) -> CaseOutcome:
 
 
 def _show(console: Console, result: CaseResult) -> None:
-    mark = "[green]ok[/green]  " if result.passed else "[red]FAIL[/red]"
-    place = f"{result.case.file}:{result.case.line}"
-    console.print(mark, end=" ")
-    console.print(result.case.name if result.passed else f"{place}: {result.case.name}", markup=False)
+    name, place = printable_name(result.case.name), f"{result.case.file}:{result.case.line}"
+    console.print(Text("ok  ", "green") if result.passed else Text("FAIL", "red"), end=" ")
+    console.print(name if result.passed else f"{place}: {name}")
     for text in result.differences:
         for line in text.splitlines():
-            console.print(f"       {line}", markup=False, style=_style(line))
+            console.print(f"       {line}", style=_style(line))
 
 
 def _style(line: str) -> str | None:
@@ -122,7 +124,7 @@ def _sum_up(console: Console, summary: Summary, *, coverage: bool) -> None:
     total, missed = len(summary.expressions), summary.unreached
     console.print(f"{total - len(missed)} of {total} expressions reached")
     for name, label in missed:
-        console.print(f"  not reached: {name}: {label}", markup=False)
+        console.print(f"  not reached: {name}: {label}")
 
 
 def _write(file: str, text: str) -> None:

@@ -13,6 +13,7 @@ class Problem:
     """One problem. `line` and `column` are 1-based, 0 if unknown. `object`: Kind/name. `field`: field path.
 
     `source` is the line of the expression with a caret below the position, "" if it is not an expression.
+    The text has question marks in place of control characters.
     """
 
     file: str
@@ -26,7 +27,8 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         head = ": ".join(part for part in (place, self.object, self.field, self.message) if part)
-        return f"{head}\n{self.source}" if self.source else head
+        text = f"{head}\n{self.source}" if self.source else head
+        return "".join(sign if sign.isprintable() or sign in "\n\t" else "?" for sign in text)
 
 
 class PolicyError(ReportedError, ValueError):
