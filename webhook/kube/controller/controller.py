@@ -337,10 +337,10 @@ class Controller:
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
         """Reserves the place, then admits the pods. If the latter fails, the next round does it (rule 4)."""
-        gang = action.gang
-        if action.reservation is not None:
-            hold = await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom))
-            await note_place(self._api, gang, hold, world)
+        gang, hold = action.gang, action.reservation
+        if hold is not None:
+            hold = await self._hold(gang, Wish(hold, world.snapshot.revision, action.headroom))
+        await note_place(self._api, gang, hold or action.answer, world)
         log.info("admitted %s", gang.name)
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
 

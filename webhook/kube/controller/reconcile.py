@@ -14,10 +14,10 @@ The rules:
    planned, the reservation follows them.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
 4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; gated pods of a
-   gang with `on-unavailable: admit` at once, with or without a place; those of a gang for which its scheduler
-   evicts others once the nodes that no other gang is about to use are enough for it. A late member gets room
-   beside what its gang holds, before the queue. KAI is told if a Job's gang has become smaller, even if Kueue
-   places it.
+   gang with `on-unavailable: admit`, or that has started and holds nothing by choice, at once, with or
+   without a place; those of a gang for which its scheduler evicts others once the nodes that no other gang is
+   about to use are enough for it. A late member gets room beside what its gang holds, before the queue. KAI
+   is told if a Job's gang has become smaller, even if Kueue places it.
 5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: no later gang delays the
    first gang without a place.
 
@@ -253,7 +253,7 @@ def _held_at_gates(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
 def _let_in_without_place(gangs: Iterable[Gang]) -> Iterator[Action]:
     """Yields actions that admit the pods of gangs that start with or without a place."""
     for gang in gangs:
-        if gang.group.on_unavailable != "admit" or gang.awaits_evictions:
+        if not (gang.group.on_unavailable == "admit" or gang.is_advised) or gang.awaits_evictions:
             continue
         if gated := tuple(pod for pod in gang.pods if pod.gated):
             yield LetIn(gang, None, gated)

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.model.answer import Answer
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.controller.place_notes import notes_of
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang
+from webhook.placement.stamp import placement_note
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS
+from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 
-async def note_place(api: Api, gang: Gang, reservation: Reservation, world: World) -> None:
+async def note_place(api: Api, gang: Gang, place: Reservation | Answer, world: World) -> None:
     """Annotates the gang's workloads with the places of all of their gangs. Raises `ApiError`.
 
-    For a gang of several objects, each object that has pods in it is annotated.
+    `place`: the answer for a gang that is admitted and holds nothing; its workloads must not say any more
+    that they wait, or it would stay in the queue. For a gang of several objects, each object that has pods in
+    it is annotated.
     """
-    book = world.snapshot.with_reservation(reservation)
+    if isinstance(place, Answer):
+        note = placement_note(WorkloadPlan((GangPlan(gang.group, place),), world.snapshot))
+        for ref in gang.refs:
+            await annotate(api, ref, {PLACEMENT: note})
+        return
+    book = world.snapshot.with_reservation(place)
     for ref in gang.refs:
         work = next((work for work in world.works if work.ref.uid == ref.uid), None)
         if work is None:

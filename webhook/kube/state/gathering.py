@@ -33,7 +33,7 @@ class Gang:
     finished: bool = False
     failed: bool = False
     notes: tuple[PlacementAnnotation, ...] = ()
-    """The placement annotations that earlier plans wrote."""
+    """The placement annotations that earlier plans wrote, that of the workload itself first."""
     ids: tuple[str, ...] = ()
     """The ids of the reservations that the workload names."""
     pods: tuple[Unbound, ...] = field(default=())
@@ -57,8 +57,18 @@ class Gang:
         """Whether it is in Bayplan's queue. A gang that is held back (`held_back`) is not, so that it delays
         no other gang, nor is one that gets no place there (`awaits_evictions`).
         """
-        away = self.finished or self.held_back or self.awaits_evictions
+        away = self.finished or self.held_back or self.awaits_evictions or self.is_advised
         return self.queued and not away and self.group.on_unavailable == "queue"
+
+    @property
+    def is_advised(self) -> bool:
+        """Whether it was admitted and holds nothing by choice (`bayplan.dev/reserve: none`). Its template may
+        say that it waits, so a pod that is created again has the gate; it waits for nothing.
+
+        The replicas of an object share its annotation, which then does not show which of them were admitted.
+        """
+        own = self.notes[:1] if self.name == self.ref.key else ()
+        return self.group.reserve == "none" and any(note.decision == "admitted" for note in own)
 
     @property
     def awaits_evictions(self) -> bool:
