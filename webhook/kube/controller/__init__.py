@@ -21,6 +21,7 @@ Modules:
 - `scheduler_words`: why the scheduler does not bind a gang's pods
 - `evictions`: lets in gangs for which their scheduler evicts others
 - `gated_pods`, `node_taints`: the patches of pods and nodes; `pod_patches`: applies them to pods
+- `admitted_pods`: lets in the pods of a gang, with its place or without one
 - `place_notes` (pure): the annotations about a place; `workload_notes`: writes them onto workloads
 - `controller`: carries out the steps; `leader`: elects the leading replica
 - `events`: writes events for users; `pace`: how often a queue position is reported, and how long a state

@@ -10,16 +10,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import NO_HEADROOM, Wish
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Reservation
 from planner.model.words import counted
-from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.client import Api, ApiError
 from webhook.kube.controller import evictions, steps
+from webhook.kube.controller.admitted_pods import let_in_pods
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
-from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
+from webhook.kube.controller.gated_pods import let_in
 from webhook.kube.controller.memory import (
     Claim,
     Memory,
@@ -32,7 +32,7 @@ from webhook.kube.controller.memory import (
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.ownerless import ownerless, with_stored_owner
 from webhook.kube.controller.pace import NEAR, Lasting, PositionPace
-from webhook.kube.controller.place_notes import assigned_words, held_places, holds_words, opened, place_words
+from webhook.kube.controller.place_notes import assigned_words, held_places, holds_words, place_words
 from webhook.kube.controller.pod_patches import patch_pods
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.recovery_metrics import recovery_histogram
@@ -46,8 +46,6 @@ from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_watch import KueueWatch
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
-from webhook.placement.taints import with_tolerations
-from webhook.workloads.keys.annotation_keys import RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
@@ -254,7 +252,7 @@ class Controller:
             case steps.Follow(gang, reservation):
                 await self._follow(gang, reservation, world)
             case steps.LetIn(gang, reservation, pods, pins):
-                await self._let_in(world.snapshot, gang, reservation, pods, pins=pins)
+                await self._let_in(world, gang, reservation, pods, pins=pins)
             case evictions.LetInForEvictions():
                 await evictions.let_in_all(action, self._api, self._recorder)
             case evictions.BehindUnstarted(gang):
@@ -342,7 +340,23 @@ class Controller:
             hold = await self._hold(gang, Wish(hold, world.snapshot.revision, action.headroom))
         await note_place(self._api, gang, hold or action.answer, world)
         log.info("admitted %s", gang.name)
-        await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
+        await self._let_in(world, gang, action.reservation, gang.pods)
+
+    async def _let_in(
+        self,
+        world: World,
+        gang: Gang,
+        reservation: Reservation | None,
+        pods: Iterable[Unbound],
+        *,
+        pins: bool = True,
+    ) -> None:
+        snapshot, tolerated = world.snapshot, self._fence is not None
+        if reservation is None:  # it is kept off what earlier actions of the round have reserved, too
+            snapshot = snapshot.with_book(self._ledger.watched(self._clock()))
+        await let_in_pods(
+            self._api, self._recorder, snapshot, gang, reservation, pods, pins=pins, tolerated=tolerated
+        )
 
     async def _hold(self, gang: Gang, wish: Wish) -> Reservation:
         """Reserves the place, claims it for the workload, and returns the hold. Raises `Conflict`."""
@@ -369,32 +383,3 @@ class Controller:
         text = f"Kueue has assigned {assigned_words(wanted)} (Workload {action.place.ref.name})"
         log.info("adopted %s: %s", wanted.gang, text)
         await self._recorder.tell(action.tell, "Adopted", text)
-
-    async def _let_in(
-        self,
-        snapshot: Snapshot,
-        gang: Gang,
-        reservation: Reservation | None,
-        pods: Iterable[Unbound],
-        *,
-        pins: bool = True,
-    ) -> None:
-        def patch_of(pod: Unbound, stored: Json) -> Json:
-            if not pins or is_placed_by_kueue(stored["spec"]):
-                notes = {RESERVATION: reservation.id} if reservation is not None else {}
-                return let_in(stored, (), (), notes)
-            patch = opened(stored, snapshot, gang.group, reservation, pod.pod_set)
-            # The gang's own pods tolerate the taint that keeps other pods off the domain.
-            if self._fence is not None and reservation is not None and reservation.mode == "domain":
-                patch["spec"]["tolerations"] = with_tolerations(
-                    stored["spec"].get("tolerations"), [reservation]
-                )
-            return patch
-
-        await patch_pods(self._api, [pod for pod in pods if pod.gated or not pins], patch_of)
-        if not pins:
-            return
-        where = f" in {place_words(reservation)}" if reservation is not None else ""
-        await self._recorder.tell(
-            gang.ref, "Admitted", f"{counted(gang.group.size, 'pod has its', 'pods have their')} place{where}"
-        )

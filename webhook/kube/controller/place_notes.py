@@ -20,6 +20,7 @@ from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
+from webhook.placement.taints import excluding
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads.keys.annotation_keys import PLACEMENT, POD_SET, RESERVATION
 
@@ -30,13 +31,14 @@ MOST_NAMED = 4
 def opened(
     stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
 ) -> Json:
-    """Returns the merge patch that admits one stored pod of a gang: without a pin (node affinity) if
-    `reservation` is None.
+    """Returns the merge patch that admits one stored pod of a gang. If `reservation` is None, the pod is not
+    pinned, but kept off the nodes that gangs hold whole, as admission does with pods that have no place.
 
     `name`: the PodSet of the pod, "" if unknown.
     """
     if reservation is None:
-        return let_in(stored, (), (), {})
+        excluded = excluding(snapshot, snapshot.holders)
+        return let_in(stored, (excluded,) if excluded else (), (), {})
     nodes = reservation.nodes or {assignment.node for assignment in reservation.assignments}
     hosts = sorted({host_of(snapshot, node) for node in nodes})
     plan = _plan(snapshot, [(group, reservation)])

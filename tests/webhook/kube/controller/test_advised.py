@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 
+from planner.model.topology import HOSTNAME
 from tests.builders import gang, racks
-from tests.webhook.kube.controller.test_rounds import leading, one_round
-from tests.webhook.kube.worlds import pod, work, world
+from tests.webhook.kube.controller.test_rounds import NOW, leading, one_round
+from tests.webhook.kube.worlds import pod, ref, work, world
+from webhook.jsontools.path import find
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import LetIn
 from webhook.kube.state.gathering import gangs_of
 from webhook.placement.stamp import PlacementAnnotation
 from webhook.workloads.keys.annotation_keys import PLACEMENT
+from webhook.workloads.node_affinity import REQUIRED
 
+PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 ADVISED = gang(2, name="default/Job/a", required="rack", reserve="none")
 QUEUED = PlacementAnnotation("queued", in_queue=True)
@@ -59,3 +64,25 @@ def test_it_delays_nobody_once_it_has_started() -> None:
     for job, waits in ((started, False), (resumed, True)):
         (gang_now,) = gangs_of((job,), again).values()
         assert gang_now.waits is waits
+
+
+async def test_its_pods_are_kept_off_what_gangs_hold_whole_also_since_this_round() -> None:
+    """As admission keeps pods without a place off it: no scheduler knows what is reserved."""
+    whole = gang(1, name="default/Job/b", reserve="domain")
+    works = (work(whole, queued=True), work(ADVISED, queued=True, created=1.0))
+    gated = replace(pod("a-0", "a"), ref=replace(ref("a-0", "Pod"), uid="uid-0"))
+    async with leading(racks(2, 2), *works, pods=(gated,)) as (client, _, other):
+        await client.create(PODS, {"metadata": {"name": "a-0"}, "spec": {"schedulingGates": []}})
+
+        async def terms() -> list[dict[str, Any]]:
+            spec = (await client.get(f"{PODS}/a-0"))["spec"]
+            return list(find(spec, ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")) or ())
+
+        async def ended() -> bool:
+            return bool(await terms())
+
+        await one_round(client, ended)
+        (held,) = (await other.book(NOW)).reservations
+        assert await terms() == [
+            {"matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": sorted(held.touched)}]}
+        ]
