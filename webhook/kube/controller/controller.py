@@ -12,6 +12,7 @@ from functools import partial
 
 from planner.ledger.conflicts import NO_HEADROOM, Wish
 from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.model.answer import Answer
 from planner.model.reservation import Reservation
 from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError
@@ -109,6 +110,8 @@ class Controller:
         """By gang: the nodes that it was moved off. Its pods may stay there until they are evicted, and the
         reservation must not follow them back. Cordoned nodes are left out: it may follow after an uncordon.
         """
+        self._unnoted: set[str] = set()
+        """The gangs whose place could not be written onto their workloads."""
         self._unbound = UnboundEvents(api, self._recorder, self._clock)
         self._seen: frozenset[Claim] = frozenset()
         self._pace = PositionPace()
@@ -190,7 +193,7 @@ class Controller:
         for action in actions:
             if isinstance(action, (steps.MoveTo, steps.Stuck)):
                 broken.add(action.gang.name)
-            elif isinstance(action, (steps.WaitAction, steps.Beside, evictions.BehindUnstarted)):
+            elif isinstance(action, steps.PACED):
                 waiting.add(action.gang.name)
         self._seen = (self._seen & held) | alive(world)
         self._broken = {name: self._broken.get(name, began) for name in broken}
@@ -208,12 +211,14 @@ class Controller:
         gangs = {held.gang for held in world.snapshot.reservations}
         self._unbound.forget_all_but(gangs)
         self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
+        self._unnoted &= gangs
         gone, now = dict.fromkeys(gangs_without_reservation(world), world.now), world.now
         return Memory(
             deleted,
             missing=self._missing.overdue(gone, now, lambda _: VANISHED_SECONDS),
             idle=self._unused.overdue(unused(world), now, partial(patience, world)),
             moved_off=dict(self._moved_off),
+            unnoted=frozenset(self._unnoted),
         )
 
     async def _deleted(self, world: World) -> dict[str, Reservation]:
@@ -247,6 +252,9 @@ class Controller:
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
             case steps.MoveTo():
                 await self._move(action, world)
+            case steps.NotePlace(gang, reservation):
+                if self._pace.is_due(gang.name, NEAR + 1, self._clock()):  # it may be refused for ever
+                    await self._note(gang, reservation, world)
             case steps.LeftUnbound(gang, pods):
                 await self._unbound.tell(gang, pods)
             case steps.Follow(gang, reservation):
@@ -311,7 +319,13 @@ class Controller:
         )
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
-        await note_place(self._api, gang, move.reservation, world)
+        await self._note(gang, move.reservation, world)
+
+    async def _note(self, gang: Gang, place: Reservation | Answer, world: World) -> None:
+        """Writes the place onto the gang's workloads. If that fails, later rounds do it (rule 2)."""
+        self._unnoted.add(gang.name)
+        await note_place(self._api, gang, place, world)
+        self._unnoted.discard(gang.name)
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
         """Reserves the seats where pods were bound. Free amounts are not checked, because these very pods may
@@ -323,7 +337,7 @@ class Controller:
         text = f"bound elsewhere than planned: it holds {place_words(reservation)}, with pods on {nodes}"
         log.info("followed %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Followed", text)
-        await note_place(self._api, gang, reservation, world)
+        await self._note(gang, reservation, world)
 
     async def _restore(self, action: steps.Restore, world: World) -> None:
         gang, reservation = action.gang, action.reservation
@@ -331,14 +345,14 @@ class Controller:
         text = f"its reservation was gone: {holds_words(gang)} {place_words(reservation)} again"
         log.info("restored %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", text)
-        await note_place(self._api, gang, hold, world)
+        await self._note(gang, hold, world)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
         """Reserves the place, then admits the pods. If the latter fails, the next round does it (rule 4)."""
         gang, hold = action.gang, action.reservation
         if hold is not None:
             hold = await self._hold(gang, Wish(hold, world.snapshot.revision, action.headroom))
-        await note_place(self._api, gang, hold or action.answer, world)
+        await self._note(gang, hold or action.answer, world)
         log.info("admitted %s", gang.name)
         await self._let_in(world, gang, action.reservation, gang.pods)
 

@@ -11,7 +11,7 @@ The rules:
    admitted, and rules 2 to 5 do not apply.
 2. A gang is planned again, with as few moved pods as possible, if it holds a node that it cannot use any
    more, or that is outside the flavor in which Kueue has admitted its pods. If pods were bound elsewhere than
-   planned, the reservation follows them.
+   planned, the reservation follows them. A place that was not written onto the workload is written again.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
 4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; gated pods of a
    gang with `on-unavailable: admit`, or that has started and holds nothing by choice, at once, with or
@@ -57,6 +57,7 @@ from webhook.kube.controller.steps import (
     LeftUnbound,
     LetIn,
     MoveTo,
+    NotePlace,
     Release,
     Restore,
     Stuck,
@@ -165,6 +166,8 @@ class _Due:
         gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
         if gated:
             self.actions.append(LetIn(gang, reservation, gated))
+        elif gang.name in self.memory.unnoted or any(ref.uid in world.queued_uids for ref in gang.refs):
+            self.actions.append(NotePlace(gang, reservation))
         for member in late:
             own = (ref for ref in all_refs if ref.uid == member.uid)
             pods = tuple(pod for pod in gang.pods if pod.brought_by == member.uid)

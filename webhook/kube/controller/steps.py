@@ -121,6 +121,14 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
+class NotePlace:
+    """Write the place that a gang holds onto its workloads, which was not done when it was reserved."""
+
+    gang: Gang
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
 class Beside:
     """Report that a late member waits, because there is no room for it beside what its gang holds. `member`:
     the name of its object.
@@ -190,7 +198,12 @@ Action = (
     | LetInForEvictions
     | BehindUnstarted
     | Ungate
+    | NotePlace
     | Admit
     | WaitAction
     | Beside
 )
+
+
+PACED = (WaitAction, Beside, BehindUnstarted, NotePlace)
+"""The actions that are due for long, and not carried out in each round (`pace.PositionPace`)."""

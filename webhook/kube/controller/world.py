@@ -46,6 +46,11 @@ class World:
         return gangs_of(self.works, self.pods)
 
     @cached_property
+    def queued_uids(self) -> frozenset[str]:
+        """The UIDs of the workloads whose annotation says that they wait in the queue."""
+        return frozenset(work.ref.uid for work in self.works if work.queued)
+
+    @cached_property
     def unbound_uids(self) -> frozenset[str]:
         """The UIDs of the unbound pods."""
         return frozenset(pod.ref.uid for pod in self.pods)
