@@ -165,8 +165,10 @@ class Leader:
     async def _stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await self._task
+            # `await self._task` would hide a cancellation of the election itself behind that of the work.
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # reads the error: else asyncio logs it
             self._task = None
 
     @staticmethod

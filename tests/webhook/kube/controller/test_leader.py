@@ -160,3 +160,27 @@ def test_an_odd_answer_does_not_end_the_election() -> None:
 
     with asyncio.Runner(loop_factory=VirtualTime) as runner:
         assert runner.run(play()) == ["controller begins"]
+
+
+def test_an_election_that_is_cancelled_while_its_work_ends_is_over() -> None:
+    """The replica stops just when it has lost the Lease. Otherwise it would never end."""
+    server = ApiServer()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(1)  # for example, it closes its watches
+
+    async def play() -> bool:
+        election = asyncio.create_task(Leader(server.client(), "bayplan-system", work).run())
+        await asyncio.sleep(PAUSE / 2)
+        spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
+        server.call("PATCH", lease_path("bayplan-system"), {"spec": spec})
+        await asyncio.sleep(0.75 * PAUSE)  # it has noticed a quarter of a pause ago, and its work is ending
+        election.cancel()
+        await asyncio.wait([election], timeout=10 * PAUSE)
+        return election.cancelled()
+
+    with asyncio.Runner(loop_factory=VirtualTime) as runner:
+        assert runner.run(play())
