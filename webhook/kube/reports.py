@@ -239,7 +239,8 @@ class ReportWriter(Generic[AnyNews]):
             several = by_namespace.pop(namespace)
             try:
                 await self._write(namespace, several)
-            except Unreachable:  # each of the other namespaces would wait for the same timeout
+            # Other namespaces would wait for the same timeout. After a cancellation, `close` writes them.
+            except (Unreachable, asyncio.CancelledError):
                 self._again([*several, *(news for others in by_namespace.values() for news in others)])
                 raise
             except ApiError as error:

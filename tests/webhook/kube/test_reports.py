@@ -300,3 +300,23 @@ async def test_after_a_slow_write_the_news_of_many_decisions_takes_one_write(
         assert store.names() == ["first"]
     assert len(store.names()) == 21
     assert store.written == 2
+
+
+async def test_a_writer_that_is_stopped_while_it_writes_loses_nothing() -> None:
+    """What it has taken from the queue is written at its end, of each namespace."""
+    store, begun = Store(), asyncio.Event()
+    writer = ReportWriter(store, form(), lambda _: True)
+    create = store.create
+
+    async def hangs(path: str, body: Mapping[str, Any], **query: str) -> Json:
+        store.create = create  # type: ignore[method-assign]
+        begun.set()
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    store.create = hangs  # type: ignore[method-assign]
+    writer.put(news("a"))
+    writer.put(news("b", "training"))
+    await writer.start()
+    await begun.wait()
+    await writer.close()
+    assert (store.names(), store.names("training")) == (["a"], ["b"])
