@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
 from planner.model.words import counted
-from webhook.kube.api.client import Api, Json
+from webhook.kube.api.client import Json
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
 from webhook.kube.controller.place_notes import opened, place_words
@@ -19,7 +19,6 @@ from webhook.workloads.keys.annotation_keys import RESERVATION
 
 
 async def let_in_pods(
-    api: Api,
     recorder: Recorder,
     snapshot: Snapshot,
     gang: Gang,
@@ -44,7 +43,7 @@ async def let_in_pods(
             patch["spec"]["tolerations"] = with_tolerations(stored["spec"].get("tolerations"), [reservation])
         return patch
 
-    await patch_pods(api, [pod for pod in pods if pod.gated or not pins], patch_of)
+    await patch_pods(recorder.api, [pod for pod in pods if pod.gated or not pins], patch_of)
     if not pins:
         return
     where = f" in {place_words(reservation)}" if reservation is not None else ""

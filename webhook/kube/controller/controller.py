@@ -47,6 +47,7 @@ from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_watch import KueueWatch
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
+from webhook.workloads.keys.annotation_keys import PLACEMENT
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
@@ -272,13 +273,14 @@ class Controller:
                 text = f"Kueue has assigned nodes that are not all free: {why}. That is not held for it"
                 await self._recorder.tell(tell, "NotAdopted", text, warning=True)
             case steps.TellSize(ref, size):
-                await annotate(self._api, ref, {BATCH_MIN_MEMBER: str(size)})
-            case steps.Ungate(ref, pods):
+                await annotate(self._api, [ref], {BATCH_MIN_MEMBER: str(size)})
+            case steps.Ungate(ref, pods, refs):
                 await patch_pods(self._api, pods, lambda _, stored: let_in(stored, (), (), {}))
                 let_go = counted(len(pods), "pod is", "pods are")
                 text = f"{let_go} let go: namespace {ref.namespace} is not enforced"
                 log.info("let go %s: its namespace is not enforced", ref.key)
                 await self._recorder.tell(ref, "Admitted", text)
+                await annotate(self._api, refs, {PLACEMENT: None})  # else it would wait again later
             case steps.Admit():
                 await self._admit(action, world)
             case steps.Restore():
@@ -354,23 +356,15 @@ class Controller:
             hold = await self._hold(gang, Wish(hold, world.snapshot.revision, action.headroom))
         await self._note(gang, hold or action.answer, world)
         log.info("admitted %s", gang.name)
-        await self._let_in(world, gang, action.reservation, gang.pods)
+        await self._let_in(world, gang, action.reservation, gang.pods, pins=True)
 
     async def _let_in(
-        self,
-        world: World,
-        gang: Gang,
-        reservation: Reservation | None,
-        pods: Iterable[Unbound],
-        *,
-        pins: bool = True,
+        self, world: World, gang: Gang, held: Reservation | None, pods: Iterable[Unbound], *, pins: bool
     ) -> None:
         snapshot, tolerated = world.snapshot, self._fence is not None
-        if reservation is None:  # it is kept off what earlier actions of the round have reserved, too
+        if held is None:  # it is kept off what earlier actions of the round have reserved, too
             snapshot = snapshot.with_book(self._ledger.watched(self._clock()))
-        await let_in_pods(
-            self._api, self._recorder, snapshot, gang, reservation, pods, pins=pins, tolerated=tolerated
-        )
+        await let_in_pods(self._recorder, snapshot, gang, held, pods, pins=pins, tolerated=tolerated)
 
     async def _hold(self, gang: Gang, wish: Wish) -> Reservation:
         """Reserves the place, claims it for the workload, and returns the hold. Raises `Conflict`."""

@@ -346,7 +346,7 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
     for gang in gangs.values():
         pods = tuple(gated.pop(pod.ref) for pod in gang.pods if pod.ref in gated)
         if pods:
-            yield Ungate(gang.ref, pods)
+            yield Ungate(gang.ref, pods, gang.refs)
     for pod in gated.values():
         yield Ungate(pod.ref, (pod,))
 

@@ -102,10 +102,13 @@ class LetIn:
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
-    """Remove the gate of pods whose namespace is not enforced; the event is written on `ref`."""
+    """Remove the gate of pods whose namespace is not enforced; the event is written on `ref`. `refs`: their
+    workloads, which do not wait any more.
+    """
 
     ref: Ref
     pods: tuple[Unbound, ...]
+    refs: tuple[Ref, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from planner.model.answer import Answer
 from planner.model.reservation import Reservation
@@ -26,8 +26,7 @@ async def note_place(api: Api, gang: Gang, place: Reservation | Answer, world: W
     """
     if isinstance(place, Answer):
         note = placement_note(WorkloadPlan((GangPlan(gang.group, place),), world.snapshot))
-        for ref in gang.refs:
-            await annotate(api, ref, {PLACEMENT: note})
+        await annotate(api, gang.refs, {PLACEMENT: note})
         return
     book = world.snapshot.with_reservation(place)
     for ref in gang.refs:
@@ -36,15 +35,18 @@ async def note_place(api: Api, gang: Gang, place: Reservation | Answer, world: W
             continue
         groups = (gang.group,) if gang.members else work.gangs
         held = [(group, own) for group in groups if (own := book.holding(group.name)) is not None]
-        await annotate(api, ref, notes_of(book, held))
+        await annotate(api, [ref], notes_of(book, held))
 
 
-async def annotate(api: Api, ref: Ref, notes: Mapping[str, str]) -> None:
-    """Sets annotations on a workload; does nothing if the workload does not exist. Raises `ApiError`."""
-    row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
-    path = f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"
-    try:
-        await api.merge(path, {"metadata": {"annotations": notes}})
-    except ApiError as error:
-        if error.status != 404:
-            raise
+async def annotate(api: Api, refs: Iterable[Ref], notes: Mapping[str, str | None]) -> None:
+    """Sets annotations on workloads, or removes those that are None; passes over a workload that does not
+    exist. Raises `ApiError`.
+    """
+    for ref in refs:
+        row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
+        path = f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"
+        try:
+            await api.merge(path, {"metadata": {"annotations": notes}})
+        except ApiError as error:
+            if error.status != 404:
+                raise

@@ -9,10 +9,12 @@ from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
+from tests.webhook.kube.controller.test_rounds import leading, one_round
 from tests.webhook.kube.worlds import booked, pod, work, world
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Action, Admit, Release, Ungate
 from webhook.kube.controller.world import World
+from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 OBSERVED = frozenset({"default"})
 
@@ -90,3 +92,21 @@ def test_what_is_enforced_is_as_it_was():
     """If no namespace is audited, none of this happens."""
     seen = world(booked(racks(2, 2), job("a")), works=(work(job("a")),))
     assert reconcile(seen) == []
+
+
+async def test_a_workload_that_was_let_go_says_no_more_that_it_waits():
+    """It would wait again, for the nodes of its own pods, once its namespace is enforced again."""
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    waits = {PLACEMENT: '{"decision":"queued"}', "own": "stays"}
+    works, pods = (work(job("a"), queued=True),), (pod("a-1", "a"),)
+    async with leading(racks(1, 1), *works, observed=OBSERVED, pods=pods) as (client, _, _):
+        await client.create(jobs, {"metadata": {"name": "a", "annotations": waits}})
+
+        async def annotations() -> object:
+            return (await client.get(f"{jobs}/a"))["metadata"]["annotations"]
+
+        async def ended() -> bool:
+            return await annotations() != waits
+
+        await one_round(client, ended)
+        assert await annotations() == {"own": "stays"}

@@ -86,15 +86,16 @@ def claimed(cluster: Snapshot, group) -> Reservation:
 
 @asynccontextmanager
 async def leading(
-    cluster: Snapshot, *jobs: Work, **fields: Any
+    cluster: Snapshot, *jobs: Work, observed: frozenset[str] = frozenset(), **fields: Any
 ) -> AsyncIterator[tuple[Client, KubeLedger, KubeLedger]]:
-    """A controller that leads once it is let: its client, its ledger, and another replica's ledger. `fields`
-    are those of `Seen`."""
+    """A controller that leads once it is let: its client, its ledger, and another replica's ledger.
+    `observed`: the namespaces that are not enforced. `fields` are those of `Seen`."""
     server = ApiServer()
     (ledger, client), (other, _) = await started(server), await started(server)
     seen = Seen(cluster, jobs, **fields)
     controller = Controller(
         client, seen, seen, ledger, GangHistoryWriter(client, "ns"), lambda: NOW,  # type: ignore[arg-type]
+        observed=lambda _: observed,
     )  # fmt: skip
     client.lead = controller.lead  # type: ignore[attr-defined]
     try:
