@@ -31,6 +31,18 @@ UNDO_SECONDS = 2.0
 """Seconds that a stopping replica waits for its withdrawals; proposals that remain expire."""
 
 
+class LedgerApiError(LedgerUnavailable, ApiError):
+    """The API server refused to read or write a Reservation. The `status` shows whether it would refuse other
+    ones too.
+    """
+
+    def __init__(self, error: ApiError) -> None:
+        ApiError.__init__(self, error.status, error.reason, error.message)
+
+    def __str__(self) -> str:
+        return f"the API server refused: {super().__str__()}"
+
+
 class KubeLedger:
     """The `planner.ledger.ledger.Ledger` in Reservation objects. `start` it before use, `close` it after.
 
@@ -221,4 +233,4 @@ async def _reachable() -> AsyncIterator[None]:
     except Unreachable as error:
         raise LedgerUnavailable(str(error)) from error
     except ApiError as error:
-        raise LedgerUnavailable(f"the API server refused: {error}") from error
+        raise LedgerApiError(error) from error

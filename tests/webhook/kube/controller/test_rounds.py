@@ -312,6 +312,26 @@ async def test_a_gang_whose_pods_cannot_be_written_does_not_keep_others_from_the
         await one_round(client, ended)
 
 
+@pytest.mark.parametrize("status", [403, 422, 500])
+async def test_a_gang_whose_reservation_cannot_be_written_does_not_keep_others_from_their_place(
+    status: int,
+) -> None:
+    """For example, it is larger than an object may be."""
+    works = (work(part("a"), queued=True), work(part("b"), queued=True, created=1.0))
+    async with leading(racks(1, 2), *works) as (client, _, other):
+
+        async def refusing(method: str, path: str) -> None:
+            if method != "GET" and path.endswith(reservation_id("default/Job/a")):
+                raise ApiError(status, "", "denied the request")
+
+        client.before = refusing
+
+        async def ended() -> bool:
+            return "default/Job/b" in {held.gang for held in (await other.book(NOW)).reservations}
+
+        await one_round(client, ended)
+
+
 async def is_told_while_the_job_may_not_change(client: Client) -> None:
     """A policy refuses each write of the Job, and the event on it says where its pods go."""
 
