@@ -86,6 +86,8 @@ class Reflector:
                     continue
                 await self._follow()
                 pause = FIRST_PAUSE
+                if time.monotonic() - began < pause:  # for example, a proxy ends each watch at once
+                    await asyncio.sleep(pause)
             except Exception as error:
                 if time.monotonic() - began > LONGEST_PAUSE:  # not a rapid series of failures
                     pause = FIRST_PAUSE

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from contextlib import suppress
 
 from planner.model.errors import InputError
 from webhook.kube.api.client import Event
+from webhook.kube.api.reflector import FIRST_PAUSE, Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.ledger.objects import Objects
 
@@ -154,3 +157,24 @@ def test_a_reservation_that_does_not_read_is_left_out():
     broken["spec"] = {"gang": "a/Job/a", "mode": "sideways"}
     book.stored(broken)
     assert book.entries["a"].recorded is None
+
+
+async def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop():
+    """A proxy may end each of them. The API server would get hundreds of calls a second, of every watch."""
+    opened = 0
+
+    class Server:
+        async def list(self, path, keep, **query):
+            return [], "1"
+
+        async def watch(self, path, version, **query):
+            nonlocal opened
+            opened += 1
+            await asyncio.sleep(0)  # the answer has no events
+            yield Event("OPENED", {})
+
+    kept, _, _ = store()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2.5 * FIRST_PAUSE):
+            await Reflector(Server(), "/api/v1/things", kept).run()  # type: ignore[arg-type]
+    assert opened <= 3
