@@ -59,7 +59,7 @@ class ObjectsLookout:
 
     async def look(self) -> ClusterObjects:
         """Reads the current state and lists the objects."""
-        seen = await self.lookout.standing(time.time())
+        seen = await self.lookout.standing()
         items, forbidden = await listed_objects(self.api, self.kinds)
         unread = [*self.lookout.unread, *forbidden]
         waiting = {gang.name: gang.group for gang in seen.queue if gang.group is not None}

@@ -212,9 +212,9 @@ class Lookout:
             return await report_of(self.runtime.api, name, namespace)
         return None
 
-    async def standing(self, now: float) -> ClusterStanding:
-        """Returns the current state. `now`: seconds since the epoch."""
-        runtime = self.runtime
+    async def standing(self) -> ClusterStanding:
+        """Returns the current state, at the API server's time: holds expire by it."""
+        runtime, now = self.runtime, self.runtime.api.now()
         with suppress(ApiError):  # if the user may not read the Deployment, `unread` says so
             runtime.settings = settings_of(await self.deployment())
         picture = runtime.snapshot()

@@ -54,7 +54,7 @@ class LiveSource:
                     await asyncio.gather(*(_read_once(log) for log in logs))
             while True:
                 started = time.monotonic()
-                standing = await self.lookout.standing(time.time())
+                standing = await self.lookout.standing()
                 await self._ask_replicas()
                 yield Picture(
                     standing,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from planner.model.reservation import reservation_id
 from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from webhook.kube import runtime, standing
 from webhook.kube.api.client import Json
 from webhook.kube.installed import deployment_path
+from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.standing import Lookout, standing_of
 from webhook.ui.live_source import LiveSource
 
@@ -48,6 +52,23 @@ async def pictures(monkeypatch: pytest.MonkeyPatch, count: int) -> tuple[list[st
             began = began or len(client.calls)
         await source.aclose()
     return lines, client.calls[began:].count(("GET", DEPLOYMENT))
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0], ids=["ahead", "behind"])
+async def test_a_hold_lives_by_the_api_servers_clock(ahead: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the user's machine is an hour off: what a call has just reserved is shown all the same."""
+    server, real = CoreApiServer(), time.time
+    client = server.client()
+    hold = {"gang": "default/Job/a", "mode": "nodes"}
+    status = {"state": "held", "created": real(), "expires": real() + 10}
+    server.add(f"{RESERVATIONS}/{reservation_id('default/Job/a')}", spec=hold, status=status)
+    monkeypatch.setattr(client, "now", real)
+    monkeypatch.setattr(time, "time", lambda: real() + ahead)
+    monkeypatch.setattr(runtime, "connect", lambda *_, **__: _ready(client))
+    async with standing_of(None, "fleet") as lookout:
+        seen = await lookout.standing()
+    assert [gang.name for gang in seen.gangs] == ["default/Job/a"]
+    assert abs(seen.now - real()) < 60
 
 
 async def _at_once(lookout: Lookout) -> None:

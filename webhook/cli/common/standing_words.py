@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import logging
 import sys
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from planner.cluster.snapshot import Snapshot
@@ -114,7 +113,7 @@ async def _look(args: argparse.Namespace, show: Show) -> int:
     async with standing_of(args.kubeconfig, args.installation) as lookout:
         inputs.note_unread(lookout.unread)
         while True:
-            seen = await lookout.standing(time.time())
+            seen = await lookout.standing()
             if args.watch and sys.stdout.isatty():
                 terminal.console().clear()
             status = await show(seen, lookout)

@@ -10,6 +10,7 @@ import asyncio
 import copy
 import re
 import selectors
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
@@ -120,6 +121,10 @@ class Client(Api):
         """Makes all watches check for changes."""
         self._news.set()
         self._news = asyncio.Event()
+
+    def now(self) -> float:
+        """The server's time, as this machine's clock says."""
+        return time.time()
 
     async def close(self) -> None:
         """Closes nothing: no connection is open."""
