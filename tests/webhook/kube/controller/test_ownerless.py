@@ -10,9 +10,11 @@ import pytest
 from planner.model.reservation import Reservation
 from tests.builders import gang, racks
 from tests.webhook.kube.ledger.api_server import ApiServer, Client
-from tests.webhook.kube.worlds import NOW, booked, held, with_book, world
+from tests.webhook.kube.worlds import NOW, booked, held, pod, with_book, work, world
 from webhook.kube.api.client import ApiError
 from webhook.kube.controller.ownerless import ownerless, with_stored_owner
+from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.steps import LetIn, Release
 from webhook.workloads.keys.annotation_keys import RESERVATION
 
 PATHS = {"Job": ["/apis/batch/v1/jobs"], "Pod": ["/api/v1/pods"]}
@@ -126,3 +128,19 @@ async def test_the_objects_of_a_namespace_are_read_once_for_all_reservations():
     client = ApiServer().client()
     await with_stored_owner(client, PATHS, nothing, [reservation_of(f"default/Job/{n}") for n in range(5)])
     assert client.calls == [("GET", JOBS)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "owner", "kept"), [(4, "uid-former", 0), (2, "uid-former", 1), (4, "uid-a", 1)]
+)
+def test_a_waiting_gang_is_not_let_in_to_the_place_of_a_smaller_one_of_its_name(
+    pods: int, owner: str, kept: int
+) -> None:
+    """The Job was applied again, larger, between two rounds. A place of its size, or its own, is kept."""
+    former = replace(held(racks(2, 2), gang(2, name="default/Job/a", required="rack")), owner_uid=owner)
+    again = work(gang(pods, name="default/Job/a"), queued=True)
+    gated = tuple(pod(f"a-{index}", "a") for index in range(pods))
+    actions = reconcile(world(with_book(racks(2, 2), former), works=(again,), pods=gated))
+    released = [action.reservation for action in actions if isinstance(action, Release)]
+    let_in = [action.reservation for action in actions if isinstance(action, LetIn)]
+    assert (released, let_in) == (([], [former]) if kept else ([former], []))
