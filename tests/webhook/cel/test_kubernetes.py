@@ -64,6 +64,8 @@ TRUE = (
     "semver('1.0.0-2').isLessThan(semver('1.0.0-10')) && semver('1.0.0+a').compareTo(semver('1.0.0+b')) == 0",
     "semver('v1.2', true).minor() == 2 && !isSemver('v1.2') && isSemver('01.2.3', true)",
     "semver('1.2.3').major() == 1 && semver('1.2.3').patch() == 3 && !isSemver('01.2.3')",
+    "!isSemver('1.2-rc.1', true) && !isSemver('v1+b', true) && isSemver('1.02.3-rc.1', true)",
+    "isSemver('1.2.3-18446744073709551615') && !isSemver('1.2.3-18446744073709551616')",
     # named formats
     "!format.dns1123Label().validate('my-label').hasValue()",
     "format.named('dns1123Label').value().validate('Not_A_Label').hasValue()",

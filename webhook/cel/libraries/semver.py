@@ -10,14 +10,13 @@ from typing import Final
 
 from webhook.cel.compiler.functions import Overload, overload, scanning
 from webhook.cel.values.errors import FunctionError
-from webhook.cel.values.values import register_type
+from webhook.cel.values.values import UINT_MAX, register_type
 
 _NUMBER: Final = r"(0|[1-9]\d{0,18})"
 _FORM: Final = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
     re.ASCII,
 )
-_LOOSE: Final = re.compile(r"v?(\d{1,19})(?:\.(\d{1,19}))?(?:\.(\d{1,19}))?([-+].*)?", re.ASCII)
 Key = tuple[int, int, str]
 
 
@@ -42,18 +41,30 @@ register_type(Semver, "kubernetes.Semver")
 
 
 def _normalized(text: str) -> str:
-    match = _LOOSE.fullmatch(text)
-    if match is None:
-        return text
-    major, minor, patch, rest = match.groups()
-    return f"{int(major)}.{int(minor or 0)}.{int(patch or 0)}{rest or ''}"
+    """Returns the text without a leading `v` and leading zeros, and with all three numbers. Raises
+    FunctionError for a pre-release or build metadata of a version with fewer numbers.
+    """
+    parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
+    if len(parts) < 3 and {"+", "-"} & {*parts[-1]}:
+        raise FunctionError("semver() takes a pre-release or build metadata after three numbers only")
+    return ".".join((*parts, "0", "0")[:3])
+
+
+def _without_zeros(part: str) -> str:
+    rest = part.lstrip("0")
+    return part if len(part) < 2 else rest if re.match("[0-9]", rest) else f"0{rest}"
+
+
+def _is_identifier(part: str) -> bool:
+    """Returns whether a part of a pre-release is a word, or a number of 64 bits without leading zeros."""
+    return not part.isdigit() or (len(part) <= 20 and str(int(part)) == part and int(part) <= UINT_MAX)
 
 
 def parse(text: str, normalize: bool = False) -> Semver:
     """Returns the version of a text. Raises FunctionError for a malformed version."""
     match = _FORM.fullmatch(_normalized(text) if normalize else text)
     pre = tuple(match[4].split(".")) if match and match[4] else ()
-    if match is None or any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in pre):
+    if match is None or not all(map(_is_identifier, pre)):
         raise FunctionError("semver() needs a form such as '1.2.3'")
     return Semver(int(match[1]), int(match[2]), int(match[3]), pre)
 
