@@ -80,6 +80,8 @@ TRUE = (
     "'%s has %d'.format(['a', 2]) == 'a has 2' && strings.quote('a\"b') == '\"a\\\\\"b\"'",
     "'%.000002f %.0000e'.format([1.5, 2.0]) == '1.50 2e+00'",
     "'a,b'.split(',').join('-') == 'a-b' && 'Abc'.lowerAscii() == 'abc' && ' x '.trim() == 'x'",
+    # durations
+    "duration('1.5s').getMilliseconds() == 1500 && duration('-90m').getMilliseconds() == -5400000",
     # optionals
     "o.?label.orValue('d') == 'x' && o.?nope.orValue('d') == 'd' && o[?'nope'].?deeper.hasValue() == false",
     "o.?label.optMap(l, l + '!').value() == 'x!' && [?o.?nope, ?o.?label] == ['x']",

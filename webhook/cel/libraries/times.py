@@ -50,7 +50,6 @@ OVERLOADS: Final[tuple[Overload, ...]] = (
     overload("<google.protobuf.Duration>.getMinutes() -> int", lambda d: _toward_zero(d, 60 * SECOND)),
     overload("<google.protobuf.Duration>.getSeconds() -> int", lambda d: _toward_zero(d, SECOND)),
     overload(
-        "<google.protobuf.Duration>.getMilliseconds() -> int",
-        lambda d: _toward_zero(d, SECOND // 1000) % 1000 if d.nanos >= 0 else -(-d.nanos // 1_000_000 % 1000),
+        "<google.protobuf.Duration>.getMilliseconds() -> int", lambda d: _toward_zero(d, SECOND // 1000)
     ),
 )
