@@ -49,6 +49,8 @@ TRUE = (
     # regular expressions
     "'abc 123 456'.find('[0-9]+') == '123' && 'abc'.find('[0-9]+') == ''",
     "'123 abc 456'.findAll('[0-9]+') == ['123', '456'] && '1 2 3'.findAll('[0-9]', 2) == ['1', '2']",
+    "'aaaa'.findAll('a*') == ['aaaa'] && '1a2'.findAll('a*') == ['', 'a', '']",
+    "'abc'.findAll('\\\\b') == ['', '']",
     # URLs
     "url('https://example.com:80/path/a?k=v&k=w').getHost() == 'example.com:80'",
     "url('https://[::1]:80/').getHostname() == '::1' && url('https://[::1]:80/').getPort() == '80'",

@@ -28,11 +28,15 @@ def _find(meter: Meter, text: str, source: str) -> str:
 
 def _find_all(meter: Meter, text: str, source: str, limit: int = -1) -> list[str]:
     out: list[str] = []
+    last_end = -1
     for match in _charge(meter, text, source).finditer(text):
         if 0 <= limit <= len(out):
             break
         meter.charge(_MATCH)
-        out.append(match.group(0))
+        start, end = match.span()
+        if not start == end == last_end:  # as Go, which accepts no empty match right after another match
+            out.append(match.group(0))
+        last_end = end
     return out
 
 
