@@ -58,6 +58,10 @@ TRUE = (
     "url('/a%20b/c').getEscapedPath() == '/a%20b/c'",
     "url('/absolute').getScheme() == '' && url('ftp://x/y').getScheme() == 'ftp'",
     "isURL('https://a.b') && isURL('/x') && !isURL('a.b/c') && !isURL('https://a:b/')",
+    "url('https://a/b?k=v#top').getQuery() == {'k': ['v']} && url('/a#b').getEscapedPath() == '/a'",
+    "url('mailto:ann@a.b').getEscapedPath() == '' && url('https://a:99999').getPort() == '99999'",
+    "url('/?a=1;b=2&c=%zz&d=1').getQuery() == {'d': ['1']}",
+    "isURL('/a b') && !isURL('https://a b/') && !isURL('https://a%41/') && !isURL('/a?b\tc')",
     # addresses
     "ip('10.0.0.1').family() == 4 && isIP('::1') && !isIP('10.0.0.256') && isCIDR('10.0.0.0/8')",
     "cidr('10.0.0.0/8').containsIP('10.255.0.1') && cidr('10.1.0.0/8').masked() == cidr('10.0.0.0/8')",

@@ -14,6 +14,11 @@ from webhook.cel.values.values import register_type
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_BAD_FIELD: Final = re.compile(f";|{_BAD_ESCAPE.pattern}")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_HOST: Final = re.compile(
+    r"(?:\[[^][]+]|(?:[^][:%\x00-\x20\\^`{|}]|%(?:[89A-Fa-f][0-9A-Fa-f]|25))*)(?::[0-9]*)?"
+)
 _SAFE: Final = "/%$&+,;=:@!*'()-._~[]"
 
 
@@ -32,17 +37,17 @@ def parse(text: str) -> URL:
     if invalid.
     """
     refused = FunctionError("url() needs an absolute URI or an absolute path")
-    if not text or any(ord(c) <= 0x20 or ord(c) == 0x7F for c in text.partition("?")[0]):
-        raise refused
-    if not text.startswith("/") and not _SCHEME.match(text):
+    scheme = _SCHEME.match(text)
+    if _CONTROL.search(text) or not (scheme or text.startswith("/")):
         raise refused
     try:
-        parts = urlsplit(text, allow_fragments=False)
-        parts.port  # noqa: B018 - read for the ValueError of a port that is no number
+        parts = urlsplit(text)
     except ValueError:
         raise refused from None
-    if _BAD_ESCAPE.search(parts.path) or _BAD_ESCAPE.search(parts.netloc):
+    if _BAD_ESCAPE.search(parts.path) or not _HOST.fullmatch(parts.netloc.rpartition("@")[2]):
         raise refused
+    if scheme and not text.startswith("/", scheme.end()):  # `mailto:ann@example.com` has no path
+        parts = parts._replace(path="")
     return URL(parts)
 
 
@@ -75,8 +80,10 @@ def _escaped_path(url: URL) -> str:
 
 def _query(meter: Meter, url: URL) -> dict[str, list[str]]:
     meter.charge(len(url.parts.query))
+    # As upstream: a field with a semicolon or a bad escape is left out.
+    fields = [field for field in url.parts.query.split("&") if not _BAD_FIELD.search(field)]
     try:
-        return parse_qs(url.parts.query, keep_blank_values=True, max_num_fields=10_000)
+        return parse_qs("&".join(fields), keep_blank_values=True, max_num_fields=10_000)
     except ValueError:
         raise FunctionError("url's query has too many fields") from None
 
