@@ -113,8 +113,10 @@ def resolved_shape(shape: PodShape) -> ResolvedShape:
 
 
 def resolved_group(group: PodGroup) -> ResolvedPodGroup:
-    """Returns the gang as a `ResolvedPodGroup` to which the cluster adds nothing; unchanged if it is one."""
-    if isinstance(group, ResolvedPodGroup):
+    """Returns the gang as a `ResolvedPodGroup`. To what is not resolved the cluster adds nothing: a resolved
+    gang may have got PodSets of another member, as they were read.
+    """
+    if isinstance(group, ResolvedPodGroup) and {ResolvedPodSet}.issuperset(map(type, group.pod_sets)):
         return group
     sets = tuple([_resolved_set(pod_set) for pod_set in group.pod_sets])
     name, _, *rest = _POD_GROUP(group)
@@ -122,5 +124,7 @@ def resolved_group(group: PodGroup) -> ResolvedPodGroup:
 
 
 def _resolved_set(pod_set: PodSet) -> ResolvedPodSet:
+    if isinstance(pod_set, ResolvedPodSet):
+        return pod_set
     name, count, shape, *rest = _POD_SET(pod_set)
     return ResolvedPodSet(name, count, resolved_shape(shape), *rest)

@@ -190,3 +190,16 @@ def test_a_pod_that_replaces_one_that_has_ended_has_its_seat() -> None:
     decision = ask(snapshot.without_pod(ended), of, pod("third", "worker", 8))
     assert decision.plan is not None
     assert [placed.group.name for placed in decision.plan.placed] == [GANG]
+
+
+def test_pods_that_claim_devices_join_their_gang_one_by_one() -> None:
+    """The seats of the gang are resolved in the cluster, the pod that arrives is not yet: both become one."""
+    of, snapshot = group(minMember=3), cluster(RACKS)
+    for name in ("a", "b", "c"):
+        claiming = pod(name, "main", 8)
+        claiming["spec"]["resourceClaims"] = [{"name": "nic", "resourceClaimTemplateName": "nics"}]
+        before = seats(snapshot)
+        snapshot = applied(snapshot, of, claiming)
+        assert stays(before, seats(snapshot))
+        assert sum(seats(snapshot).values()) == 3
+        assert ask(snapshot, of, claiming, "validate").response.allowed
