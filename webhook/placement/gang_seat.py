@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -24,7 +25,10 @@ from planner.model.names import namespace_of
 from planner.model.pod import PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
+from planner.model.resources import Resources
 from planner.planning.replay import fingerprint
+from planner.request.device_claims import with_devices
+from planner.request.validation import Refusal
 from webhook.placement.hold import bound_seats
 from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import POD_SET, RESERVATION
@@ -49,7 +53,7 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     held = snapshot.holding(group.name)
     if held is None:
         return workload
-    seats = GangSeats(held)
+    seats = GangSeats(held, _asked(snapshot, group, share) if workload.claims else {})
     is_bare = workload.kind == "Pod" and not workload.owner
     if is_bare and seats.total >= group.size and _is_full(snapshot, held, obj):
         return _alone(workload, share, group, f"each of the {seats.total} seats of {group.name} has a pod")
@@ -79,6 +83,14 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     return _alone(workload, share, group, lacks, "apply the largest first")
 
 
+def _asked(snapshot: Snapshot, group: PodGroup, share: GangShare) -> Mapping[str, Resources]:
+    """Returns what a pod of each of the object's PodSets requests, with the devices that it claims."""
+    with suppress(Refusal):  # the plan will report it
+        own = with_devices(snapshot, replace(group, pod_sets=share.own))
+        return {pod_set.name: pod_set.shape.requests for pod_set in own.pod_sets}
+    return {}
+
+
 def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
     """Returns whether each seat of a gang that pods join has a bound pod other than `pod`.
 
@@ -92,9 +104,7 @@ def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> b
 def with_whole_sets(
     group: PodGroup, answer: Answer, reservation: Reservation | None
 ) -> tuple[PodGroup, Answer, Reservation | None]:
-    """Returns gang, answer and reservation with the PodSets "PODSET@NODE" of a grown gang merged into
-    PODSET.
-    """
+    """Returns gang, answer and reservation with the grown gang's PodSets "PODSET@NODE" merged into PODSET."""
     counts: Counter[str] = Counter()
     sets: dict[str, PodSet] = {}
     for pod_set in group.pod_sets:
@@ -133,9 +143,10 @@ def shared_gang_changed(snapshot: Snapshot, workload: Workload) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GangSeats:
-    """The seats that a gang holds, by PodSet."""
+    """The seats that a gang holds, by PodSet. `asked`: requests of arriving pods, with what they claim."""
 
     held: Reservation
+    asked: Mapping[str, Resources] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -153,7 +164,7 @@ class GangSeats:
 
     def fitting(self, own: PodSet) -> list[str]:
         """Returns the names of the PodSets whose seats are large enough for one of these pods."""
-        asked = own.shape.requests.items()
+        asked = self.asked.get(own.name, own.shape.requests).items()
         return [
             name
             for name, seat in self.held.requests
@@ -264,9 +275,7 @@ def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
 
 
 def stamped_seats(workload: Workload, obj: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the seat name that the plan wrote onto each of the object's templates (`POD_SET`), by the
-    template's own PodSet name; "" if a template has none.
-    """
+    """Returns the seat name that the plan wrote onto each template (`POD_SET`), "" for none, by PodSet."""
     return {
         template.pod_set: str(_annotations(obj, template.metadata_path).get(POD_SET, ""))
         for template in workload.templates

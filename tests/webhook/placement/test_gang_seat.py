@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.devices.claims import ClaimRequest, Claims, ResourceClaim
 from planner.ledger.conflicts import Wish
 from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
@@ -203,3 +205,18 @@ def test_pods_that_claim_devices_join_their_gang_one_by_one() -> None:
         assert stays(before, seats(snapshot))
         assert sum(seats(snapshot).values()) == 3
         assert ask(snapshot, of, claiming, "validate").response.allowed
+
+
+def test_a_pod_that_claims_more_than_a_seat_has_moves_no_other() -> None:
+    """Its limits fit the seat of a pod with one GPU, the two GPUs of its claim do not."""
+    claims = Claims({}, {"team/two": ResourceClaim((ClaimRequest("gpu.nvidia.com", 2),))}, {})
+    snapshot = cluster(RACKS)
+    snapshot = snapshot.evolve(base=replace(snapshot.base, claims=claims), changed_nodes=frozenset())
+    of = group(minMember=2)
+    snapshot = applied(snapshot, of, pod("a", "main", 1))
+    before = seats(snapshot)
+    claiming = pod("b", "main", 0)
+    claiming["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "two"}]
+    decision = ask(snapshot, of, claiming)
+    assert any("asks for more than a seat of" in warning for warning in decision.response.warnings)
+    assert seats(applied(snapshot, of, claiming)) == before
