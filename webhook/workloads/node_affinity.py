@@ -20,8 +20,8 @@ def require(affinity: Json, terms: Sequence[Mapping[str, Json]]) -> dict[str, Js
 
     Node selector terms are ORed and the requirements inside one ANDed (core/v1 NodeSelector), so every
     existing term is combined with each new one. A term that already implies a new one is unchanged, so the
-    merge is idempotent. A combination that contradicts itself (`In` lists of one key without a common value)
-    is left out while another remains.
+    merge is idempotent; so is an empty term, because it matches no node. A combination that contradicts
+    itself (`In` lists of one key without a common value) is left out while another remains.
     """
     merged: dict[str, Json] = copy.deepcopy(dict(affinity or {}))
     if not terms:
@@ -31,7 +31,7 @@ def require(affinity: Json, terms: Sequence[Mapping[str, Json]]) -> dict[str, Js
     ours = [dict(term) for term in terms]
     joined: list[dict[str, Json]] = []
     for term in existing:
-        if any(_implies(term, other) for other in ours):
+        if not _requirements(term) or any(_implies(term, other) for other in ours):
             joined.append(term)
         else:
             joined.extend(_join(term, other) for other in ours)

@@ -69,18 +69,24 @@ _requirement = st.builds(
 )
 _term = st.builds(lambda rs: {"matchExpressions": rs}, st.lists(_requirement, min_size=1, max_size=2))
 _terms = st.lists(_term, min_size=1, max_size=3)
+_some_empty = st.lists(
+    st.one_of(_term, st.sampled_from([{}, {"matchExpressions": []}])), min_size=1, max_size=3
+)
 
 
 def matches(terms: list[dict[str, object]], node: dict[str, str]) -> bool:
-    """Whether a node meets one of the terms (In only)."""
+    """Whether a node meets one of the terms (In only); an empty term matches no node."""
     return any(
         all(node[r["key"]] in r["values"] for r in term["matchExpressions"])  # type: ignore[attr-defined]
         for term in terms
+        if term.get("matchExpressions")
     )
 
 
 @given(
-    _terms, _terms, st.fixed_dictionaries({k: st.sampled_from("abc") for k in ("rack", "zone", "product")})
+    _some_empty,
+    _terms,
+    st.fixed_dictionaries({k: st.sampled_from("abc") for k in ("rack", "zone", "product")}),
 )
 @settings(max_examples=300)
 def test_a_node_meets_the_merge_exactly_when_it_meets_both(
