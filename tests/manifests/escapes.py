@@ -21,24 +21,26 @@ PLACES = (OBJECT, *dict.fromkeys(path for row in KINDS.values() for path in row.
 
 
 def notes(holder: str) -> str:
-    """A CEL expression: the annotations at all places of an object, each as a map."""
-    single = [path for path in PLACES if "[]" not in path and "{}" not in path]
-    several = [path for path in PLACES if path not in single]
-    first = ",\n ".join(_annotations(holder, path) for path in single)
-    return "".join((f"[{first}]", *(f"\n+ {_annotations(holder, path)}" for path in several)))
+    """A CEL expression: lists of the annotations at all places of an object, each as a map."""
+    depths = {path: path.count("[]") + path.count("{}") for path in PLACES}
+    single, several, nested = ([path for path in PLACES if depths[path] == depth] for depth in range(3))
+    first = ",\n  ".join(_annotations(holder, path) for path in single)
+    lists = "".join(f",\n {_annotations(holder, path)}" for path in several)
+    return "".join((f"[[{first}]{lists}]", *(f"\n+ {_annotations(holder, path)}" for path in nested)))
 
 
-def _annotations(holder: str, path: str) -> str:
-    """The annotations at one path; a list of them where it leads through a list or a mapping."""
+def _annotations(holder: str, path: str, item: str = "i") -> str:
+    """The annotations at one path; a list of them where it leads through a list or a mapping, and a list of
+    lists where it leads through two."""
     before, brackets, rest = re.fullmatch(r"([\w.]+)(\[\]|\{\}|)\.?(.*)", path).groups()  # type: ignore[union-attr]
     place = "".join(f".?{step}" for step in before.split("."))
     if not brackets:
         return f"{holder}{place}.?annotations.orValue({{}})"
-    inner = f".?{rest.replace('.', '.?')}" if rest else ""
     if brackets == "[]":
-        return f"{holder}{place}.orValue([]).map(i, i{inner}.?annotations.orValue({{}}))"
+        inner = _annotations(item, rest, chr(ord(item) + 1)) if rest else f"{item}.?annotations.orValue({{}})"
+        return f"{holder}{place}.orValue([]).map({item}, {inner})"
     plain = f"{holder}.{before}"
-    return f"{holder}{place}.orValue({{}}).map(k, {plain}[k]{inner}.?annotations.orValue({{}}))"
+    return f"{holder}{place}.orValue({{}}).map(k, {_annotations(f'{plain}[k]', rest)})"
 
 
 def claims() -> str:

@@ -34,6 +34,11 @@ def variable(name: str) -> Program:
 NOTES, BEFORE = variable("notes"), variable("before")
 
 
+def all_notes(lists: Any) -> list[Json]:
+    """All annotations of the lists that the variables hold."""
+    return [note for notes in lists for note in notes if note]
+
+
 def with_note(path: str) -> Json:
     """An object that has the annotation at this path and nothing else: in a second item of a list."""
     value: Any = {"annotations": SKIP}
@@ -51,8 +56,8 @@ def with_note(path: str) -> Json:
 def test_an_annotation_is_seen_wherever_the_kind_keeps_one(row: WorkloadKind, path: str) -> None:
     """After a change, and before it: who leaves it as it was needs nothing."""
     obj = with_note(path)
-    assert [note for note in NOTES.evaluate({"object": obj, "oldObject": None}) if note] == [SKIP]
-    assert [note for note in BEFORE.evaluate({"object": {}, "oldObject": obj}) if note] == [SKIP]
+    assert all_notes(NOTES.evaluate({"object": obj, "oldObject": None})) == [SKIP]
+    assert all_notes(BEFORE.evaluate({"object": {}, "oldObject": obj})) == [SKIP]
     assert BEFORE.evaluate({"object": obj, "oldObject": None}) == []
 
 
@@ -65,8 +70,21 @@ def test_what_the_code_takes_for_skipped_is_seen() -> None:
         for path in ("metadata", *row.pods.metadata):
             for obj in annotated(kind, path, SKIP):
                 skipped += read(obj).skip
-                assert SKIP in NOTES.evaluate({"object": obj, "oldObject": None}), (kind, path)
+                assert SKIP in all_notes(NOTES.evaluate({"object": obj, "oldObject": None})), (kind, path)
     assert skipped > len(KIND_OF)
+
+
+def test_what_a_train_job_patches_into_its_runtime_is_seen() -> None:
+    """Kubeflow trainer v2.2 writes it onto the JobSet, its jobs and their pods."""
+    noted = {"metadata": {"annotations": SKIP}}
+    for template in (
+        noted,
+        {"spec": {"replicatedJobs": [{"name": "node", "template": noted}]}},
+        {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": noted}}}]}},
+    ):
+        patch = {"manager": "team", "trainingRuntimeSpec": {"template": template}}
+        obj = {"metadata": {}, "spec": {"runtimePatches": [patch]}}
+        assert all_notes(NOTES.evaluate({"object": obj, "oldObject": None})) == [SKIP]
 
 
 def test_the_policy_is_asked_about_every_kind_of_the_table() -> None:

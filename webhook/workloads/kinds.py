@@ -94,6 +94,8 @@ _SUSPEND = ("spec", "suspend")
 
 _TEMPLATE = _templates("spec.template")
 
+_RUNTIME_PATCH = "spec.runtimePatches[].trainingRuntimeSpec.template"
+
 _APPS = partial(
     WorkloadKind, "apps", ("v1",), pods=_TEMPLATE, each_pod=True, holds=False, template_immutable=False
 )
@@ -115,9 +117,19 @@ _ROWS = (
         suspend=_SUSPEND,
     ),
     WorkloadKind(
-        # A TrainJob's controller creates a JobSet with the annotations of these places.
+        # A TrainJob's controller creates a JobSet with the annotations of these places: of the first two up to
+        # Kubeflow trainer v2.1, of the others since v2.2.
         "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods,
-        PodPlaces(metadata=("spec", "spec.podTemplateOverrides[].metadata")), holds=False, suspend=_SUSPEND,
+        PodPlaces(
+            metadata=(
+                "spec",
+                "spec.podTemplateOverrides[].metadata",
+                f"{_RUNTIME_PATCH}.metadata",
+                f"{_RUNTIME_PATCH}.spec.replicatedJobs[].template.metadata",
+                f"{_RUNTIME_PATCH}.spec.replicatedJobs[].template.spec.template.metadata",
+            )
+        ),
+        holds=False, suspend=_SUSPEND,
     ),
     WorkloadKind(
         "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",
