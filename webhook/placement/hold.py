@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
@@ -50,14 +49,6 @@ def _is_carried(snapshot: Snapshot, gang: str, wants_devices: bool) -> bool:
 
 def _has_devices(pod: BoundPod) -> bool:
     return bool(pod.claims or pod.gpu_groups) or any("/" in name for name in pod.requests)
-
-
-def has_other_seats(reservation: Reservation, group: PodGroup) -> bool:
-    """Returns whether the reservation has another number of seats for a PodSet than the gang requests."""
-    seats = Counter[str]()
-    for seat in reservation.assignments:
-        seats[seat.pod_set] += seat.count
-    return seats != Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
 
 
 def bound_seats(snapshot: Snapshot, reservation: Reservation, name: str) -> int:

@@ -76,7 +76,7 @@ from webhook.kube.state.kueue_flavors import (
 )
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.gang_members import GangMember
-from webhook.placement.hold import has_other_seats, is_used
+from webhook.placement.hold import is_used
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
     PlacementTerms,
@@ -315,7 +315,7 @@ def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | N
         return "finished"
     if gang is not None and gang.queued and gang.name == gang.ref.key:
         is_of_former = reservation.owner_uid not in ("", gang.ref.uid)
-        if is_of_former and has_other_seats(reservation, gang.group):
+        if is_of_former and reservation.has_other_seats(gang.group):
             return "it was for a former object of this name"
     if namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"
