@@ -117,8 +117,8 @@ _ROWS = (
         suspend=_SUSPEND,
     ),
     WorkloadKind(
-        # A TrainJob's controller creates a JobSet with the annotations of these places: of the first two up to
-        # Kubeflow trainer v2.1, of the others since v2.2.
+        # A TrainJob's controller creates a JobSet with the annotations of these places: of the first two
+        # until Kubeflow trainer v2.1, of the others since v2.2.
         "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods,
         PodPlaces(
             metadata=(
