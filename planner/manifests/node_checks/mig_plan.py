@@ -1,22 +1,25 @@
 """Plans how to divide the GPUs of idle nodes for requested MIG slices, in the format of MIG manager.
 
-A pod gets all of its slices (MIG devices) from one node. The pods with the most slices are assigned first,
-each to the first idle node whose GPUs can hold its slices in addition to those assigned before. The slices of
-a node are then placed on as few of its GPUs as possible; the other GPUs stay whole.
+A pod gets all of its slices (MIG devices) from one node that its node selector, required node affinity and
+tolerations allow. Pods with the fewest such nodes are assigned first, and of these the ones with the most
+slices, each to the first such node whose GPUs can hold its slices in addition to those assigned before. The
+slices of a node are then placed on as few of its GPUs as possible; the other GPUs stay whole.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
+from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup
-from planner.model.resources import COUNT_LABEL, GPU, MIG_STRATEGY_LABEL, PRODUCT_LABEL
+from planner.model.resources import COUNT_LABEL, GPU, MIG_PREFIX, MIG_STRATEGY_LABEL, PRODUCT_LABEL
 from planner.model.words import counted, listed
+from planner.node.eligibility import affinity_allows, untolerated
 from planner.node.mig import Board, board_of, geometry, gpus_needed
 
 _MOST_NAMED = 6
@@ -42,7 +45,7 @@ class MigPlan:
 class _IdleNode:
     """A node on which only DaemonSets run, with the slices that are assigned to it."""
 
-    name: str
+    node: Node
     board: Board
     gpus: int
     slices: Counter[str] = field(default_factory=Counter)
@@ -73,10 +76,23 @@ class _IdleNode:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _SlicedPod:
+    """A pod with its slices by profile, and the idle nodes that its selectors and tolerations allow."""
+
+    workload: str
+    slices: Mapping[str, int]
+    nodes: list[_IdleNode]
+
+    def order(self) -> tuple[object, ...]:
+        """Returns the sort key by which pods are assigned."""
+        return len(self.nodes), -sum(self.slices.values()), self.workload, sorted(self.slices.items())
+
+
 def plan_mig(snapshot: Snapshot, groups: Iterable[PodGroup]) -> MigPlan:
     """Returns the plan for the pods of these gangs; pods without MIG requests are ignored."""
     idle = [
-        _IdleNode(node.name, board, gpus)
+        _IdleNode(node, board, gpus)
         for node in snapshot.nodes.values()
         if (board := board_of(node.labels.get(PRODUCT_LABEL, ""))) is not None
         and (gpus := _gpus(node))
@@ -85,26 +101,41 @@ def plan_mig(snapshot: Snapshot, groups: Iterable[PodGroup]) -> MigPlan:
         and node.name not in snapshot.opened
     ]
     pods = [
-        (_workload(group), {name.replace(".me", "+me"): n for name, n in pod_set.shape.mig_slices.items()})
+        _SlicedPod(
+            _workload(group),
+            {name.replace(".me", "+me"): n for name, n in shape.mig_slices.items()},
+            [item for item in idle if _allows(item.node, shape)],
+        )
         for group in groups
-        for pod_set in group.pod_sets
-        for _ in range(pod_set.count)
-        if pod_set.shape.mig_slices
+        for shape, count in ((pod_set.shape, pod_set.count) for pod_set in group.pod_sets)
+        if shape.mig_slices
+        for _ in range(count)
     ]
-    lacking: Counter[tuple[str, str]] = Counter()
-    for name, wanted in sorted(pods, key=lambda pod: (-sum(pod[1].values()), pod[0], sorted(pod[1].items()))):
-        if not any(node.takes(wanted) for node in idle):
-            lacking[name, ", ".join(f"{n} × {profile}" for profile, n in sorted(wanted.items()))] += 1
+    lacking: Counter[tuple[str, str, bool]] = Counter()
+    for pod in sorted(pods, key=_SlicedPod.order):
+        if not any(item.takes(pod.slices) for item in pod.nodes):
+            slices = ", ".join(f"{n} × {profile}" for profile, n in sorted(pod.slices.items()))
+            lacking[pod.workload, slices, bool(pod.nodes)] += 1
     configs: dict[str, list[dict[str, Any]]] = {}
     by_node = {}
-    for node in idle:
-        if node.slices:
-            config = node.config()
+    for item in idle:
+        if item.slices:
+            config = item.config()
             title = next((name for name, other in configs.items() if other == config), "")
-            by_node[node.name] = title or f"bayplan-{len(configs) + 1}"
-            configs[by_node[node.name]] = config
+            by_node[item.node.name] = title or f"bayplan-{len(configs) + 1}"
+            configs[by_node[item.node.name]] = config
     unplaced = tuple(_words(key, count) for key, count in lacking.items())
     return MigPlan(configs, by_node, unplaced, _warnings(snapshot, by_node))
+
+
+def _allows(node: Node, shape: PodShape) -> bool:
+    """Reports whether the pod may be on the node once it has the pod's slices.
+
+    GPU feature discovery then labels the node with the number of slices of each profile (strategy `mixed`).
+    """
+    counts = {f"{MIG_PREFIX}{name}.count": str(n) for name, n in shape.mig_slices.items()}
+    divided = replace(node, labels={**node.labels, **counts})
+    return affinity_allows(shape, divided) and untolerated(shape, node.taints, passing=True) is None
 
 
 def _gpus(node: Node) -> int:
@@ -135,7 +166,9 @@ def _workload(group: PodGroup) -> str:
     return "/".join(group.name.split("/")[:3])
 
 
-def _words(key: tuple[str, str], count: int) -> str:
-    name, slices = key
-    pods = counted(count, "pod")
-    return f"{name}: no idle node can be cut for {pods} of {slices}"
+def _words(key: tuple[str, str, bool], count: int) -> str:
+    name, slices, allowed = key
+    pods = f"{counted(count, 'pod')} of {slices}"
+    if allowed:
+        return f"{name}: no idle node can be cut for {pods}"
+    return f"{name}: no idle node meets the node selector, node affinity and tolerations of {pods}"

@@ -74,6 +74,25 @@ def test_a_cut_is_a_configuration_of_mig_manager(capsys):
     assert (cut["mig-devices"], whole["mig-enabled"]) == ({"1g.10gb": 7}, False)
 
 
+def test_taints_of_slices_keep_no_pod_away_that_gets_their_toleration(capsys, tmp_path):
+    """The plugin ExtendedResourceToleration, which GKE runs, adds it to pods that request the slices."""
+    labels = "{nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3, cloud.google.com/gke-nodepool: h100}"
+    taint = "{key: nvidia.com/mig-1g.10gb, effect: NoSchedule}"
+    node = f"""
+apiVersion: v1
+kind: Node
+metadata: {{name: gke-1, labels: {labels}}}
+spec: {{taints: [{taint}]}}
+status: {{allocatable: {{nvidia.com/gpu: "2", pods: "110", cpu: "64"}}}}
+"""
+    words = ["nodes", "mig", "-c", str(tmp_path), "-f", f"{FOLDER}/inference.yaml"]
+    (tmp_path / "cluster.yaml").write_text(node)
+    assert main(words) == 0
+    (tmp_path / "cluster.yaml").write_text(node.replace("cloud.google.com/gke-nodepool", "pool"))
+    assert main(words) == 1
+    assert "no idle node meets the node selector" in capsys.readouterr().err
+
+
 def test_slices_that_no_idle_node_has_are_told(capsys):
     """Exit status 1; the nodes of that page are GB200s with another profile of that size."""
     words = ["nodes", "mig", "-c", f"{FOLDER}/cluster.yaml", "-f", f"{FOLDER}/inference.yaml"]

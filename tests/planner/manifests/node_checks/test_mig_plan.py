@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +12,11 @@ from hypothesis import strategies as st
 
 from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.node_checks.mig_plan import plan_mig
+from planner.manifests.node_checks.mig_plan import MigPlan, plan_mig
+from planner.model.labels import Requirement, Taint, Toleration
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup, PodSet
+from planner.model.topology import HOSTNAME
 from planner.node.mig import BOARDS, fits, geometry, gpus_needed
 from tests.builders import node, topology
 
@@ -58,6 +62,34 @@ def test_a_pods_slices_come_from_one_node():
     plan = plan_mig(nodes("a", "b", gpus=1), [asking(1, three_40=3)])
     assert plan.by_node == {}
     assert plan.unplaced == ("team/Deployment/chat: no idle node can be cut for 1 pod of 3 × 3g.40gb",)
+
+
+def test_slices_are_cut_only_where_their_pods_may_be():
+    """Selectors, required affinity and taints count; labels that partitioning adds are no obstacle."""
+    a, b = nodes("a", "b").nodes.values()
+    cluster = snapshot([a, replace(b, taints=(Taint("team", "x"),))], [topology()])
+    slices = {"nvidia.com/mig-1g.10gb": 1, "pods": 1}
+
+    def on(**fields: Any) -> MigPlan:
+        pods = PodSet("main", 2, PodShape(slices, **fields))
+        return plan_mig(cluster, [PodGroup("team/Job/x", (pods,))])
+
+    words = "no idle node meets the node selector, node affinity and tolerations of 2 pods of 1 × 1g.10gb"
+    refused = (f"team/Job/x: {words}",)
+    assert on(node_selector={HOSTNAME: "b"}).unplaced == refused
+    assert on(affinity=((Requirement("zone", "In", ("z",)),),)).unplaced == refused
+    assert on(node_selector={HOSTNAME: "b"}, tolerations=(Toleration("team", "Exists"),)).by_node == {
+        "b": "bayplan-1"
+    }
+    assert on(affinity=((Requirement("nvidia.com/mig-1g.10gb.count", "Gt", ("0",)),),)).unplaced == ()
+
+
+def test_pods_that_may_be_on_few_nodes_come_first():
+    """The pod with more slices may be on any node, and leaves the only node of the other one."""
+    bound = PodShape({"nvidia.com/mig-3g.40gb": 1, "pods": 1}, {HOSTNAME: "a"})
+    group = PodGroup("team/Job/x", (PodSet("one", 1, bound),))
+    plan = plan_mig(nodes("a", "b", gpus=1), [asking(1, one_10=5), group])
+    assert (plan.unplaced, list(plan.by_node)) == ((), ["a", "b"])
 
 
 def relabelled(*, gpu: int = 0, **labels: str) -> Snapshot:
