@@ -57,7 +57,8 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
     for root in map(Path, paths):
         if root.is_dir():
             files = _walk(root)
-            if problems := [_outside(file, root) for file in files if not _lies_in(file, root)]:
+            read_files = (path for file in files for path in (file, _schema_path(file)))
+            if problems := [_outside(path, root) for path in read_files if not _lies_in(path, root)]:
                 raise PolicyError(problems)
             paths_below.update(dict.fromkeys(files))
         elif root.exists():
@@ -133,21 +134,27 @@ def load_paths(paths: Sequence[str | Path], *, functions: Functions | None = Non
     if not texts:
         shown = ", ".join(map(str, paths))
         raise PolicyError([Problem(shown, 0, 0, "", "", "no policy file (.yaml, .yml, .json) in here")])
-    return load(texts, functions=functions, revision=revision(paths, texts), schemas=_schemas(texts))
+    paths_of_schemas = {path: _schema_path(Path(path)) for path, _ in texts}
+    schema_texts = read([path for path in dict.fromkeys(paths_of_schemas.values()) if path.is_file()])
+    values = {path: _json(path, text) for path, text in schema_texts}
+    schemas = {
+        path: values[str(schema)] for path, schema in paths_of_schemas.items() if str(schema) in values
+    }
+    return load(texts, functions=functions, revision=revision(paths, texts + schema_texts), schemas=schemas)
 
 
-def _schemas(texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Returns the JSON schemas beside files (`parameters.schema.json`), by the path of the file."""
-    schemas = {}
-    for path, _ in texts:
-        schema_path = Path(path).with_suffix(SCHEMA_SUFFIX)
-        if schema_path.is_file():
-            ((_, text),) = read([schema_path])
-            try:
-                schemas[path] = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise PolicyError([Problem(str(schema_path), 0, 0, "", "", f"no JSON: {error}")]) from None
-    return schemas
+def _schema_path(file: Path) -> Path:
+    """Returns the path of the JSON schema beside a file (`parameters.schema.json`), whether it exists or
+    not.
+    """
+    return file.with_suffix(SCHEMA_SUFFIX)
+
+
+def _json(path: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PolicyError([Problem(path, 0, 0, "", "", f"no JSON: {error}")]) from None
 
 
 def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> str:
@@ -267,7 +274,8 @@ class PolicyStore:
         return loaded
 
     def _fingerprint(self) -> tuple[Any, ...] | None:
-        """Returns the real path, inode, size and modification time of all files, which change with them.
+        """Returns the real path, inode, size and modification time of all files and of the schemas beside
+        them, which change with them.
 
         None if the files cannot be listed, for example while a link is replaced.
         """
@@ -275,7 +283,7 @@ class PolicyStore:
             files = find(self.paths)
         except PolicyError:
             return None
-        return tuple(row for file in files for row in (str(file), *_stat(file)))
+        return tuple((str(file), _stat(file), _stat(_schema_path(file))) for file in files)
 
 
 def _stat(file: Path) -> tuple[Any, ...]:

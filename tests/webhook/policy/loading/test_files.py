@@ -167,6 +167,25 @@ def test_a_store_loads_again_only_when_a_file_changed(tmp_path: Path) -> None:
     assert not store.reload_if_changed()
 
 
+def test_a_schema_of_parameters_counts_as_a_file_of_the_set(tmp_path: Path) -> None:
+    """A schema that comes, changes or goes is a new set, with a revision of its own."""
+    write(tmp_path / "p.yaml", "first")
+    (tmp_path / "parameters.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: x}\n"
+    )
+    schema = tmp_path / "parameters.schema.json"
+    store = PolicyStore([tmp_path])
+    revisions = {store.current.revision}
+    for text in ("{}", '{"title": "c"}'):
+        schema.write_text(text)
+        assert store.reload_if_changed()
+        revisions.add(store.current.revision)
+    assert len(revisions) == 3
+    schema.unlink()
+    assert store.reload_if_changed()
+    assert store.current.revision in revisions
+
+
 def test_a_bad_reload_keeps_the_last_good_set_and_says_why(tmp_path: Path) -> None:
     """The error goes when the file is mended."""
     file = write(tmp_path / "p.yaml", "first")
@@ -311,10 +330,13 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     """Whoever may commit a policy may not have the server's own files read."""
     write(tmp_path / "policies" / "p.yaml", "p")
     (tmp_path / "secret.yaml").write_text("token: s3cret")
-    (tmp_path / "policies" / "q.yaml").symlink_to("../secret.yaml")
-    with pytest.raises(PolicyError, match=r"q\.yaml: is a link that leads out of .*policies") as raised:
-        load_paths([tmp_path / "policies"])
-    assert "s3cret" not in str(raised.value)
+    for name in ("q.yaml", "p.schema.json"):
+        link = tmp_path / "policies" / name
+        link.symlink_to("../secret.yaml")
+        with pytest.raises(PolicyError, match=f"{name}: is a link that leads out of .*policies") as raised:
+            load_paths([tmp_path / "policies"])
+        assert "s3cret" not in str(raised.value)
+        link.unlink()
 
 
 def test_a_pipe_among_policies_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
