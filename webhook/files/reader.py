@@ -16,11 +16,8 @@ import orjson
 from planner.manifests.lists import item_of
 from planner.model.errors import InputError, Where
 from webhook.files import yaml_documents
+from webhook.files.folders import SUFFIXES, files_below
 from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
-
-SUFFIXES = (".yaml", ".yml", ".json")
-"""The suffixes of the files that are read in a folder."""
-
 
 STDIN = "-"
 
@@ -44,8 +41,8 @@ class Document:
 
 
 def documents(paths: Sequence[str]) -> list[Document]:
-    """Returns the YAML and JSON documents in files and folders (recursively, sorted by name), apart from
-    empty ones.
+    """Returns the YAML and JSON documents in files and folders (recursively, sorted by name, without hidden
+    files and folders), apart from empty ones.
 
     Raises `InputError` with the file, the line of a syntax error, and what is wrong.
     """
@@ -106,23 +103,21 @@ def _files(path: str) -> list[str]:
         raise InputError("an empty path; name a file or a folder, or - for standard input")
     if not os.path.isdir(path):
         return [path]
-    files = sorted(_below(path))
+    files = sorted(files_of(path))
     if not files:
         raise InputError("the folder holds no .yaml, .yml or .json file", Where(path))
     return files
 
 
-def _below(folder: str) -> Iterator[str]:
-    """Yields the files in a folder, recursively. Raises `InputError` for a folder that cannot be read,
-    because its files would otherwise be missing from a report unnoticed.
+def files_of(folder: str) -> list[str]:
+    """Returns the YAML and JSON files in a folder, recursively. Raises `InputError` for a folder that cannot
+    be read.
     """
-    for root, _, names in os.walk(folder, onerror=_cannot_be_read):
-        paths = (Path(root, name) for name in names if name.endswith(SUFFIXES))
-        yield from (str(path) for path in paths if path.is_file())
-
-
-def _cannot_be_read(error: OSError) -> None:
-    raise InputError(f"cannot be read: {error.strerror}", Where(str(error.filename or ""))) from None
+    try:
+        files = files_below(folder, lambda name: name.endswith(SUFFIXES))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", Where(str(error.filename or folder))) from None
+    return [str(file) for file in files if file.is_file()]
 
 
 def _documents(file: str) -> list[Document]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from planner.model.errors import InputError
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
 from webhook.admission.environment import Environment
 from webhook.cli.cluster_files.reading import read_cluster_files
-from webhook.files.reader import SUFFIXES
+from webhook.files.reader import files_of
 
 
 class ClusterFiles:
@@ -73,18 +74,19 @@ def stamps(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
     """Returns name, modification time (ns) and size in bytes of each file, to find out whether one has
     changed.
     """
-    files = [file for path in paths for file in _cluster_files(Path(path))]
+    files = [file for path in paths for file in _cluster_files(path)]
     stats = []
     for file in files:
         try:
-            stat = file.stat()
+            stat = os.stat(file)
         except OSError:
             continue
-        stats.append((str(file), stat.st_mtime_ns, stat.st_size))
+        stats.append((file, stat.st_mtime_ns, stat.st_size))
     return tuple(stats)
 
 
-def _cluster_files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
-    return [path]
+def _cluster_files(path: str) -> list[str]:
+    try:
+        return files_of(path) if Path(path).is_dir() else [path]
+    except InputError:  # reading the files again says so
+        return []

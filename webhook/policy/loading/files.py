@@ -12,17 +12,15 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from webhook.files.folders import SUFFIXES, files_below
 from webhook.policy.loading.document import MAX_BYTES
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.load import TEST_FILES, Functions, load
 from webhook.policy.model.policy import PolicySet
-
-SUFFIXES = (".yaml", ".yml", ".json")
-
 
 SCHEMA_SUFFIX = ".schema.json"
 """A JSON schema for parameters in the same folder; it is not a policy."""
@@ -45,18 +43,17 @@ READS = 3
 
 
 def find(paths: Sequence[str | Path]) -> list[Path]:
-    """Returns the policy files among files and folders (recursively, sorted), without hidden folders and test
-    cases.
+    """Returns the policy files among files and folders (recursively, sorted), without hidden files and
+    folders, and without test cases.
 
-    A ConfigMap mount keeps its files behind a hidden `..data` symlink and shows them beside it again, so
-    skipping hidden names reads each file once. Raises PolicyError for a missing path, for a folder that
-    cannot be read, because its policies would otherwise be missing unnoticed, and for a link that leads out
-    of its folder: whoever may commit policies must not be able to read the server's own files.
+    Raises PolicyError for a missing path, for a folder that cannot be read, because its policies would
+    otherwise be missing unnoticed, and for a link that leads out of its folder: whoever may commit policies
+    must not be able to read the server's own files.
     """
     paths_below: dict[Path, None] = {}
     for root in map(Path, paths):
         if root.is_dir():
-            files = _walk(root)
+            files = _files_below(root, _is_policy)
             read_files = (path for file in files for path in (file, _schema_path(file)))
             if problems := [_outside(path, root) for path in read_files if not _lies_in(path, root)]:
                 raise PolicyError(problems)
@@ -68,24 +65,26 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
     return list(paths_below)
 
 
-def _walk(folder: Path) -> list[Path]:
-    files = []
-    visited: set[str] = set()
-    # Mounted ConfigMaps and git-sync use symlinks to folders too; `visited` ends a cycle of them.
-    for root, folders, names in os.walk(folder, followlinks=True, onerror=_cannot_be_read):
-        place = os.path.realpath(root)
-        fresh = place not in visited
-        visited.add(place)
-        folders[:] = sorted(name for name in folders if not name.startswith(".")) if fresh else []
-        files += [Path(root, name) for name in sorted(names) if fresh and _is_policy(name)]
-    return files
+def case_files(paths: Sequence[str | Path]) -> list[Path]:
+    """Returns the files of test cases among files and folders. Raises PolicyError as `find` does for
+    policies, apart from links.
+    """
+    paths_below: dict[Path, None] = {}
+    for root in map(Path, paths):
+        if root.is_dir():
+            paths_below.update(dict.fromkeys(sorted(_files_below(root, TEST_FILES.__contains__))))
+        elif root.name in TEST_FILES:
+            find([root])  # raises PolicyError if there is no such file
+            paths_below[root] = None
+    return list(paths_below)
 
 
-def _cannot_be_read(error: OSError) -> None:
-    if Path(str(error.filename)).name == "lost+found":  # on top of each ext file system, for root alone
-        return
-    problem = Problem(str(error.filename or ""), 0, 0, "", "", f"cannot be read: {error.strerror}")
-    raise PolicyError([problem]) from None
+def _files_below(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
+    try:
+        return files_below(folder, wanted)
+    except OSError as error:
+        problem = Problem(str(error.filename or folder), 0, 0, "", "", f"cannot be read: {error.strerror}")
+        raise PolicyError([problem]) from None
 
 
 def _lies_in(file: Path, folder: Path) -> bool:
@@ -99,9 +98,7 @@ def _outside(file: Path, folder: Path) -> Problem:
 
 
 def _is_policy(name: str) -> bool:
-    if name.startswith(".") or name in TEST_FILES or name.endswith(SCHEMA_SUFFIX):
-        return False
-    return name.endswith(SUFFIXES)
+    return name.endswith(SUFFIXES) and name not in TEST_FILES and not name.endswith(SCHEMA_SUFFIX)
 
 
 def read(files: Sequence[Path]) -> list[tuple[str, str]]:

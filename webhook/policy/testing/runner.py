@@ -1,4 +1,4 @@
-"""Finds `tests.yaml` files, runs their cases with a given runner, and sums up. Reads files; has no clock."""
+"""Reads `tests.yaml` files, runs their cases with a given runner, and sums up. Has no clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.model.errors import InputError
 from webhook.files.reader import objects
 from webhook.policy.loading.document import parse
 from webhook.policy.loading.errors import PolicyError, Problem
-from webhook.policy.loading.files import find, load_paths, read
+from webhook.policy.loading.files import case_files, load_paths, read
 from webhook.policy.loading.load import TEST_FILES, Functions
 from webhook.policy.model.policy import Policy, PolicySet
 from webhook.policy.testing.cases import Case, CaseFile, CaseOutcome, differences, read_cases
@@ -124,19 +124,6 @@ def _policies_of(file: CaseFile, policies: PolicySet, functions: Functions | Non
 
 def _below(file: str, folder: Path) -> bool:
     return folder.resolve() in Path(file).resolve().parents
-
-
-def case_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Returns the `tests.yaml` files among files and folders."""
-    paths_below: dict[Path, None] = {}
-    for root in map(Path, paths):
-        if root.is_dir():
-            names = sorted(path for name in TEST_FILES for path in root.rglob(name))
-            paths_below.update(dict.fromkeys(names))
-        elif root.name in TEST_FILES:
-            find([root])  # raises PolicyError if there is no such file
-            paths_below[root] = None
-    return list(paths_below)
 
 
 def _read_file(path: Path) -> CaseFile:
