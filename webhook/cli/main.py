@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from planner.model.errors import ReportedError
+from planner.model.errors import InputError, ReportedError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "plan": ("decisions.plan", "show where each gang would be placed, and why"),
@@ -94,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(YOUNG_OBJECTS)
     try:
         args = parser(*words[:1]).parse_args(words)
+        _check_standard_input(args)
         status: int = args.run(args)
         sys.stdout.flush()
     except ReportedError as error:
@@ -110,6 +111,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return status
+
+
+def _check_standard_input(args: argparse.Namespace) -> None:
+    """Raises `InputError` if several arguments are `-`: the first one read would leave nothing for the
+    others.
+    """
+    values = [
+        part for value in vars(args).values() for part in (value if isinstance(value, list) else [value])
+    ]
+    if values.count("-") > 1:
+        raise InputError(
+            "standard input can be read once, and is asked for twice; name a file instead of one -"
+        )
 
 
 def _discard_output() -> None:

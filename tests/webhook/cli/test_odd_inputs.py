@@ -38,6 +38,12 @@ def error_output(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> 
     return capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [("plan", "-c", "-", "-f", "-"), ("mutate", "-f", "-", CLUSTER, "-")])
+def test_standard_input_is_read_once(words: tuple[str, ...], capsys) -> None:
+    """The second reader would get nothing, and the error would name the wrong file."""
+    assert error_output(words, capsys).startswith("bayplan: standard input can be read once")
+
+
 @pytest.mark.parametrize("command", READERS[:4], ids=lambda words: words[0])
 def test_an_empty_path_is_not_the_folder_where_one_stands(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
