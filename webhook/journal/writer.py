@@ -84,9 +84,25 @@ class JournalWriter:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self._files = sorted(self.folder.glob(f"{_ANY_MOMENT}-{glob.escape(self.name)}.jsonl"))
+        self._warn_of_small_volume()
         self._begin()
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
+
+    def _warn_of_small_volume(self) -> None:
+        """Logs a warning if the volume has no room for the whole journal. The oldest file is removed only
+        beyond the limit, so the journal would lack everything after the volume is full.
+        """
+        volume = os.statvfs(self.folder)
+        room = volume.f_bavail * volume.f_frsize + sum(file.stat().st_size for file in self._files)
+        if room < self.most_bytes:
+            log.warning(
+                "the journal in %s may take %d MiB, and its volume has room for %d MiB: once it is full, "
+                "admissions are dropped; give it a larger volume or a smaller --journal-size",
+                self.folder,
+                self.most_bytes // 2**20,
+                room // 2**20,
+            )
 
     def record(self, phase: Phase, request: AdmissionRequest, decision: Decision) -> None:
         """Queues an admission for writing. Never blocks, never raises."""

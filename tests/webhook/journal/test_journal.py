@@ -7,6 +7,7 @@ import errno
 import io
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -126,6 +127,30 @@ def test_files_from_before_a_restart_count_and_those_of_others_stay(tmp_path: Pa
     assert others in files
     assert len(files) == FILES + 1
     assert not set(first) - {others} & set(files)
+
+
+def test_a_volume_that_is_smaller_than_the_journal_is_told_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Files of this journal from before a restart count as room: they are replaced."""
+    limit = 64 * 2**20
+
+    def start(name: str) -> None:
+        journal = JournalWriter(tmp_path, limit, name)
+        journal.start()
+        journal.close()
+
+    start("a")
+    assert caplog.text == ""
+    volume = SimpleNamespace(f_bavail=limit // 512 - 1, f_frsize=512)
+    monkeypatch.setattr("os.statvfs", lambda _: volume)
+    start("b")
+    assert "may take 64 MiB, and its volume has room for 63 MiB" in caplog.text
+    caplog.clear()
+    (former,) = tmp_path.glob("*-b.jsonl")
+    former.write_bytes(b"\n" * 512)
+    start("b")
+    assert caplog.text == ""
 
 
 def test_what_has_no_room_in_the_queue_is_counted_and_nobody_waits(tmp_path: Path) -> None:
