@@ -117,26 +117,24 @@ class RunningCluster:
 async def running_cluster(
     kubeconfig: str | None,
     policies: PolicySet,
-    now: float,
     namespace: str = "",
     settings: Settings = DEFAULT_SETTINGS,
 ) -> AsyncIterator[RunningCluster]:
-    """Yields the cluster of a kubeconfig, with the workloads of all namespaces or of one. `now`: seconds
-    since the epoch.
+    """Yields the cluster of a kubeconfig, with the workloads of all namespaces or of one.
 
     The environment can be used until the end of the context. Raises `InputError` if the cluster cannot be
     reached, or its nodes may not be read.
     """
     side = await ClusterRuntime.connect(kubeconfig, in_cluster=False, controls=False, settings=settings)
     try:
-        yield await _read(side, policies, now, namespace)
+        yield await _read(side, policies, namespace)
     except ApiError as error:
         raise InputError(f"cannot be read: {error}", Where(kubeconfig or side.api.host)) from None
     finally:
         await side.close()
 
 
-async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace: str) -> RunningCluster:
+async def _read(side: ClusterRuntime, policies: PolicySet, namespace: str) -> RunningCluster:
     await side.api.get("/api/v1/nodes", limit="1")  # fails at once if the address or credentials are wrong
     side.follow(policies)
     unread = [reflector.path for reflector in await await_lists(side)]
@@ -144,6 +142,7 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     objects = tuple([obj async for obj in reading.objects()])
     snapshot = side.snapshot()
     assert snapshot is not None, "all was read, or is done without"
+    now = side.api.now()
     # These objects are stored already: no user requests them, and no gang is queued before them.
     environment = replace(
         side.environment(), access=no_access, waiting=tuple, now=now

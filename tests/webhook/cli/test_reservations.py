@@ -12,8 +12,10 @@ from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import Where
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
+from tests.webhook.kube.ledger.api_server import ApiServer
 from webhook.cli.clusters import reservations
 from webhook.cli.main import main
+from webhook.kube.ledger.ledger import KubeLedger
 
 NOW = float(int(time.time()))
 
@@ -65,6 +67,31 @@ def listed(capsys, *arguments):
     capsys.readouterr()
     assert main(["reservations", "list", "-o", "json", *arguments]) == 0
     return json.loads(capsys.readouterr().out)["items"]
+
+
+def test_times_of_a_cluster_are_the_api_servers(monkeypatch, capsys):
+    """Whatever this machine's clock says: by it, the reservation would be gone, or end an hour earlier."""
+    server, hour = ApiServer(), 3600.0
+    client = server.client()
+    client.clock = lambda: NOW + 2 * hour
+
+    async def connected(_):
+        return client
+
+    async def hold():
+        book = KubeLedger(server.client())
+        await book.start()
+        await book.reflector.synced.wait()
+        await book.reserve(reservation("default/Job/gone", "r1", NOW + hour), 99, NOW)
+        await book.reserve(reservation("default/Job/live", "r2", NOW + 3 * hour), 99, NOW)
+        await book.close()
+
+    asyncio.run(hold())
+    monkeypatch.setattr(reservations, "connect", connected)
+    assert main(["reservations", "list", "--kubeconfig"]) == 0
+    out = capsys.readouterr().out
+    assert "in 3600 s" in out
+    assert "Job/gone" not in out
 
 
 def test_the_list_says_who_holds_what(ledger, capsys):

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +40,10 @@ $BAYPLAN_LEDGER, or else bayplan/bayplan.db in $XDG_STATE_HOME (~/.local/state).
 
 exit status: 0 done, 1 no such reservation, or the ledger cannot be reached, 2 bad input or usage
 """
+
+
+Clock = Callable[[], float]
+"""Returns seconds since the epoch. The ledger of a cluster counts by the API server's time."""
 
 
 _FORMATS = ("table", "wide", "json", "yaml", "name")
@@ -86,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         if args.ledger is not None:
             raise InputError("there is no ledger here", Where(str(path)))
         _note(f"nothing has been reserved here yet: there is no ledger at {path} (--kubeconfig: a cluster's)")
-        return _print(args, ()) if args.verb == "list" else 1
+        return _print(args, (), time.time()) if args.verb == "list" else 1
     return asyncio.run(_run(args, path))
 
 
@@ -126,7 +130,7 @@ async def _in_cluster(args: argparse.Namespace) -> int:
         await api.get(RESERVATIONS, limit="1")  # fails fast on a wrong address or wrong credentials
         await ledger.start()
         await ledger.reflector.synced.wait()
-        return await _act(args, ledger)
+        return await _act(args, ledger, api.now)
     except ApiError as error:
         raise InputError(f"cannot be read: {error}", Where(args.kubeconfig or api.host)) from None
     finally:
@@ -137,37 +141,37 @@ async def _in_cluster(args: argparse.Namespace) -> int:
 async def _run(args: argparse.Namespace, path: Path) -> int:
     ledger = SqliteLedger(path)
     try:
-        return await _act(args, ledger)
+        return await _act(args, ledger, time.time)
     finally:
         await ledger.close()
 
 
-async def _act(args: argparse.Namespace, ledger: Ledger) -> int:
+async def _act(args: argparse.Namespace, ledger: Ledger, clock: Clock) -> int:
     """Runs the verb on an open ledger, and returns the exit status."""
-    live = (await ledger.book(time.time())).reservations
+    live = (await ledger.book(clock())).reservations
     if args.verb == "list":
-        status = _print(args, live)
+        status = _print(args, live, clock())
         while args.watch:
-            live = await _changed(ledger, live)
+            live = await _changed(ledger, live, clock)
             if sys.stdout.isatty():
                 terminal.console().clear()
-            _print(args, live)
+            _print(args, live, clock())
             sys.stdout.flush()
         return status
     chosen, missing = _choose(live, args.names)
     for name in missing:
         _note(f"{name} holds nothing; `bayplan reservations list` shows who does")
     if args.verb == "show":
-        return max(_print(args, chosen), 1 if missing else 0)
+        return max(_print(args, chosen, clock()), 1 if missing else 0)
     for reservation in chosen:
         await ledger.release(reservation.id)
         sys.stdout.write(f"released {holding(reservation)}, held by {reservation.gang}\n")
     return 1 if missing else 0
 
 
-async def _changed(ledger: Ledger, before: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
+async def _changed(ledger: Ledger, before: tuple[Reservation, ...], clock: Clock) -> tuple[Reservation, ...]:
     """Waits until the live reservations change, and returns them."""
-    while (live := (await ledger.book(time.time())).reservations) == before:  # noqa: ASYNC110 - a file sends no event
+    while (live := (await ledger.book(clock())).reservations) == before:  # noqa: ASYNC110 - a file sends no event
         await asyncio.sleep(LOOK_SECONDS)
     return live
 
@@ -188,9 +192,9 @@ def _choose(live: Sequence[Reservation], names: Sequence[str]) -> tuple[tuple[Re
     return tuple(chosen.values()), missing
 
 
-def _print(args: argparse.Namespace, reservations: Sequence[Reservation]) -> int:
+def _print(args: argparse.Namespace, reservations: Sequence[Reservation], now: float) -> int:
     if args.output in ("table", "wide"):
-        _table(reservations, wide=args.output == "wide")
+        _table(reservations, now, wide=args.output == "wide")
         return 0
     if args.output == "name":
         for reservation in sorted(reservations, key=lambda r: r.gang):
@@ -202,8 +206,7 @@ def _print(args: argparse.Namespace, reservations: Sequence[Reservation]) -> int
     return 0
 
 
-def _table(reservations: Sequence[Reservation], *, wide: bool) -> None:
-    now = time.time()
+def _table(reservations: Sequence[Reservation], now: float, *, wide: bool) -> None:
     rows: list[tuple[str | Text, ...]] = [
         (
             reservation.gang,

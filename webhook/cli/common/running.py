@@ -49,7 +49,7 @@ async def report_running(
     if not sys.stderr.isatty():
         inputs.note("reading the cluster")
     quiet()
-    async with running_cluster(kubeconfig, policies, time.time(), namespace, settings) as cluster:
+    async with running_cluster(kubeconfig, policies, namespace, settings) as cluster:
         inputs.note_unread(cluster.unread)
         for problem in read_parameters(policies, cluster.environment.configured)[1]:
             inputs.note(f"left out: {problem}")

@@ -93,7 +93,7 @@ class ApiServer:
 
 class Client(Api):
     """One client of the server. Its watches report changes up to the resource version `shown`. `before` is
-    awaited before each call is answered, with the method and the path.
+    awaited before each call is answered, with the method and the path. `clock`: the server's time.
     """
 
     def __init__(self, server: ApiServer) -> None:
@@ -102,11 +102,16 @@ class Client(Api):
         self.shown = EVERYTHING
         self.calls: list[tuple[str, str]] = []
         self.before: Callable[[str, str], Awaitable[None]] = _at_once
+        self.clock: Callable[[], float] = time.time
 
     @property
     def host(self) -> str:
         """It has no address."""
         return "memory"
+
+    def now(self) -> float:
+        """The server's time."""
+        return self.clock()
 
     def hold(self) -> None:
         """From now on the watch reports nothing new."""
@@ -121,10 +126,6 @@ class Client(Api):
         """Makes all watches check for changes."""
         self._news.set()
         self._news = asyncio.Event()
-
-    def now(self) -> float:
-        """The server's time, as this machine's clock says."""
-        return time.time()
 
     async def close(self) -> None:
         """Closes nothing: no connection is open."""
