@@ -111,7 +111,7 @@ class _Collected:
         return [name for name in dict.fromkeys(self.ran) if name not in bad]
 
     def run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """Runs one policy. If the object is exempt from it, its findings and failures are removed again: the
+        """Runs one policy. If the object is exempt from it, all that it collected is removed again: the
         policy runs so that the exemption can report what it would have refused.
         """
         if (former := policy_pass.known_no_effect(policy, obj)) is not None:
@@ -133,7 +133,7 @@ class _Collected:
             return f"would have {'refused' if denies or fatal else 'warned'}: {messages[0]}"
 
         if policy_pass.exemptions.record_use(policy.name, outcome):
-            del self.findings[findings:], self.failures[failures:], self.ran[ran:]
+            del self.findings[findings:], self.failures[failures:], self.ran[ran:], self.annotated[annotated:]
 
     def _take(self, ran: Iterable[str], annotated: Iterable[Annotated]) -> None:
         """Takes over what is known of a policy without a finding or failure."""

@@ -61,6 +61,18 @@ def test_what_an_exempt_policy_refuses_is_let_in_and_told() -> None:
     assert "it would have refused: no such image" in findings.warnings[0]
 
 
+def test_an_exempt_policy_annotates_nothing() -> None:
+    """The audit log has what it would have done under `exempt`, and nothing else of it; others annotate."""
+    row = {"key": "image", "valueExpression": "'none'"}
+    documents = [
+        validating(check("false"), auditAnnotations=[row]),
+        validating(check("true"), name="other", auditAnnotations=[row]),
+        exemption("validate"),
+    ]
+    findings = validate(documents, pod(), inputs_at(), namespace="team-a")
+    assert findings.audit_annotations == {"other.image": "none"}
+
+
 def test_an_exempt_policy_that_fails_refuses_nobody() -> None:
     """Its failurePolicy has no say."""
     findings = validate([FAILS, exemption("validate")], pod(), inputs_at(), namespace="team-a")
