@@ -405,7 +405,7 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
         held = reservations(serving.api)["research/Job/train"]
         before.update(held)
         is_own = bool(held["status"].get("ownerUID") == stored["metadata"]["uid"])
-        return is_own and not is_next(held["metadata"]["name"])
+        return is_own and not is_next(held["metadata"]["name"], "research/Job/train")
 
     wait_until(settled, "the Job's own Reservation")
     output = cluster.kubectl("delete", "reservation", before["metadata"]["name"])

@@ -15,7 +15,7 @@ from typing import Any
 from planner.ledger.conflicts import RecordedReservation
 from planner.manifests.reservation import API_VERSION, reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
-from planner.model.reservation import Reservation
+from planner.model.reservation import Reservation, reservation_id
 
 Json = dict[str, Any]
 
@@ -96,9 +96,13 @@ def next_name(name: str) -> str:
     return name + _NEXT
 
 
-def is_next(name: str) -> bool:
-    """Returns whether the object `name` proposes another place for a gang that holds one."""
-    return name.endswith(_NEXT)
+def is_next(name: str, gang: str) -> bool:
+    """Returns whether the object `name` with a place of `gang` proposes another place for it.
+
+    Any other object whose name ends like that was made by hand, and is a reservation like all others:
+    otherwise its place would block every proposal, and no plan would avoid it.
+    """
+    return name.endswith(_NEXT) and name == next_name(reservation_id(gang))
 
 
 def moved(reservation: Reservation, order: int, former: Entry) -> Json:

@@ -50,14 +50,14 @@ class ExpiredHolds:
 
     async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"
+        gang = entry.reservation.gang
         kept: Json | None = documents.prolonged(entry, now + UNREAD_SECONDS)
         try:
-            uid = "" if documents.is_next(entry.name) else await owner(entry.reservation)
+            uid = "" if documents.is_next(entry.name, gang) else await owner(entry.reservation)
             kept = documents.claimed(entry, uid) if uid else None
         except Unreachable:
             raise
         except ApiError as error:
-            gang = entry.reservation.gang
             log.warning("whether %s is stored cannot be read, its hold lives on: %s", gang, error)
         if kept is not None and (entry.since or await self._is_held(entry)):
             await self._view.merge(entry.name, kept)

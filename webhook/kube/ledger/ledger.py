@@ -205,8 +205,8 @@ class KubeLedger:
             for entry in self._view.expired(now):
                 with suppress(ChangedMeanwhile):
                     is_deleted = await self._proposals.expired_holds.end(entry, now, owner)
-                    if is_deleted and not documents.is_next(entry.name):
-                        assert entry.reservation is not None, "what expires is a reservation"
+                    assert entry.reservation is not None, "what expires is a reservation"
+                    if is_deleted and not documents.is_next(entry.name, entry.reservation.gang):
                         swept.append(entry.reservation)
         return tuple(swept)
 

@@ -138,7 +138,7 @@ class Objects:
                 self.whole.add(entry.name)
             if reservation.expires is not None:
                 self.expiring[entry.name] = reservation.expires
-            if not documents.is_next(entry.name):
+            if not documents.is_next(entry.name, reservation.gang):
                 yield entry.name, reservation
 
     def _drop(self, name: str) -> None:
@@ -151,7 +151,7 @@ class Objects:
                 del self.by_node[node]
         self.whole.discard(name)
         self.expiring.pop(name, None)
-        if not documents.is_next(name):
+        if not documents.is_next(name, former.reservation.gang):
             index = bisect_left(self.held_names, name)
             del self.held_names[index], self.held[index]
 

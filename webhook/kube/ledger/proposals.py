@@ -307,7 +307,7 @@ class Proposals:
         """
         entry, wanted = place.entry, place.reservation
         assert entry is not None, "what is settled was written"
-        while documents.is_next(entry.name):
+        while documents.is_next(entry.name, wanted.gang):
             former = self._view.readable_entry(wanted.id)
             if former is None or former.reservation is None:
                 raise ChangedMeanwhile  # released meanwhile

@@ -1,5 +1,6 @@
 """The indexes over Reservation objects give the same answers as a scan of all objects."""
 
+import asyncio
 import math
 from bisect import bisect_left
 from collections import Counter
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from planner.model.reservation import Reservation, reservation_id
 from tests.planner.ledger.books import whole
+from tests.webhook.kube.ledger.api_server import ApiServer
+from tests.webhook.kube.ledger.replicas import holders, outcome, run, started
 from webhook.kube.ledger import objects
-from webhook.kube.ledger.documents import Entry, as_next
+from webhook.kube.ledger.documents import RESERVATIONS, Entry, as_next, proposed
 from webhook.kube.ledger.objects import Objects
 from webhook.kube.ledger.view import BookView, lives
 
@@ -62,6 +65,24 @@ def test_a_list_of_objects_is_sorted_once(monkeypatch: pytest.MonkeyPatch) -> No
         book.replaced(listed, version)
         assert (book.held_names, [held.gang for held in book.held]) == (list("abcd"), list("abcd"))
     assert not searches
+
+
+@pytest.mark.parametrize("name", ["maintenance-next", f"{reservation_id('another')}-next"])
+def test_a_reservation_made_by_hand_counts_whatever_its_name(name: str) -> None:
+    """Only the gang's own id before `-next` is a proposal; any other would block places that look free."""
+
+    async def script() -> None:
+        server = ApiServer()
+        ledger, _ = await started(server)
+        by_hand = replace(whole("a", "r1"), id=name, expires=NOW + 5)
+        server.call("POST", RESERVATIONS, proposed(by_hand))
+        await asyncio.sleep(0.1)  # in virtual time: the watch shows it
+        assert await holders(ledger) == {"a"}
+        assert await outcome(ledger, whole("b", "r1")) == "a"
+        assert [held.id for held in await ledger.sweep(NOW + 6)] == [name]
+        assert await holders(ledger) == set()
+
+    run(script)
 
 
 @given(STEPS)

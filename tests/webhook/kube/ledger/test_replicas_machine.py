@@ -141,7 +141,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def no_proposal_is_left(self):
         """What lost was withdrawn: each object is what a gang holds."""
-        assert not any(documents.is_next(name) for name in self.stored())
+        assert not any(documents.is_next(name, held.gang) for name, held in self.stored().items())
 
     @invariant()
     def a_held_domain_has_one_holder(self):
