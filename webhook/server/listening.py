@@ -8,9 +8,11 @@ import asyncio
 import logging
 import ssl
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from prometheus_client import Counter
 
 from webhook.server.connections import IDLE_SECONDS, Connections, Listener
 from webhook.server.decision_log import json_line
@@ -26,21 +28,33 @@ STOP_SECONDS = 10.0
 """Seconds that calls in flight have to finish when the server stops."""
 
 
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """Replaces aiohttp's traceback for bytes that are no HTTP by the line of a bad call, without these bytes:
-    they may be a part of a body. Returns True: every record is logged.
+class _HttpLog(logging.Logger):
+    """The log of a server's aiohttp part. Bytes that are no HTTP count as a bad call and leave its line, and
+    not aiohttp's traceback with these bytes: they may be a part of a body.
     """
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, HttpProcessingError):
+
+    def __init__(self, bad_calls: Counter) -> None:
+        super().__init__("bayplan.http")
+        self.parent = logging.getLogger("bayplan")
+        self._bad_calls = bad_calls
+
+    def debug(self, msg: object, *args: Any, exc_info: Any = None, **others: Any) -> None:
+        """Logs at level DEBUG, as aiohttp does if the first bytes of a connection are no HTTP."""
+        if not self._is_bad_call(exc_info):
+            super().debug(msg, *args, exc_info=exc_info, **others)
+
+    def exception(self, msg: object, *args: Any, exc_info: Any = True, **others: Any) -> None:
+        """Logs an error with its traceback, as aiohttp does for all other errors."""
+        if not self._is_bad_call(exc_info):
+            super().exception(msg, *args, exc_info=exc_info, **others)
+
+    def _is_bad_call(self, error: object) -> bool:
+        if not isinstance(error, HttpProcessingError):
+            return False
+        self._bad_calls.labels(str(error.code)).inc()
         reason = error.message.strip().partition(":")[0]
-        record.msg = json_line(event="bad call", status=error.code, message=f"no HTTP: {reason}")
-        record.args, record.exc_info = (), None
-        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
-    return True
-
-
-log = logging.getLogger("bayplan.http")
-log.addFilter(_without_traceback)
+        self.warning(json_line(event="bad call", status=error.code, message=f"no HTTP: {reason}"))
+        return True
 
 
 @dataclass(slots=True)
@@ -87,18 +101,25 @@ async def start(
     With `probe_port`, probes and metrics are served only there, in plain HTTP, because the kubelet and
     Prometheus have no client certificate. Raises `OSError` if an address is not available.
     """
+    log = _HttpLog(webhook.metrics.bad_calls)
     if probe_port is None:
-        return Running(webhook, await _listen(webhook.app(), webhook.connections, host, port, tls))
-    calls = await _listen(webhook.calls(), webhook.connections, host, port, tls)
+        return Running(webhook, await _listen(webhook.app(), webhook.connections, log, host, port, tls))
+    calls = await _listen(webhook.calls(), webhook.connections, log, host, port, tls)
     try:
-        return Running(webhook, calls, await _listen(webhook.probes(), Connections(), host, probe_port, None))
+        probes = await _listen(webhook.probes(), Connections(), log, host, probe_port, None)
+        return Running(webhook, calls, probes)
     except OSError:
         await Running(webhook, calls).stop()
         raise
 
 
 async def _listen(
-    app: web.Application, connections: Connections, host: str, port: int, tls: ssl.SSLContext | None
+    app: web.Application,
+    connections: Connections,
+    log: logging.Logger,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None,
 ) -> tuple[web.AppRunner, Listener]:
     runner = web.AppRunner(
         app,

@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from prometheus_client import generate_latest
 
 from certs.authority import service_names
 from certs.rotation import Rotation
@@ -110,16 +111,20 @@ async def test_an_aborted_upload_is_no_error_of_ours(
         (HEAD + "Transfer-Encoding: chunked\r\n\r\nzz\r\nsecret", "Invalid character in chunk size"),
         (HEAD + "Content-Length: -5\r\n\r\nsecret", "Invalid character in Content-Length"),
         ("GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + "secret" * 5_000 + "\r\n\r\n", "Got more than"),
+        ("\x16\x03\x01secret\r\n\r\n", "Received HTTPS traffic"),
+        ("\x05secret\r\n\r\n", "Invalid method encountered"),
     ],
-    ids=["chunk", "length", "header"],
+    ids=["chunk", "length", "header", "TLS", "method"],
 )
 async def test_bytes_that_are_no_http_are_one_line_of_log_without_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: str, reason: str
 ) -> None:
-    """A port scan left a traceback for each call, with what was sent."""
+    """A port scan left a traceback for each call, with what was sent. It counts as a bad call."""
     caplog.set_level(logging.INFO)
     async with serving(tmp_path) as running:
         assert await answer_to(running.port, sent)
+        exposed = generate_latest(running.webhook.metrics.registry).decode()
+    assert 'bayplan_bad_calls_total{status="400"} 1.0' in exposed
     assert [record.exc_info for record in caplog.records if record.exc_info] == []
     (line,) = [record.getMessage() for record in caplog.records if "no HTTP" in record.getMessage()]
     assert f'"status":400,"message":"no HTTP: {reason}' in line
