@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from webhook.policy.engine.inputs import Object, Params
@@ -13,18 +13,20 @@ _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 
 
 def selected(
-    objects: Iterable[Object], ref: ParamRef, request: AdmissionRequest, *, unbound: bool
+    source: Params, kind: ParamKind, ref: ParamRef, request: AdmissionRequest, *, unbound: bool
 ) -> list[Object]:
-    """Returns the objects, of those of a paramKind, to which a paramRef refers.
+    """Returns the objects of a paramKind to which a paramRef refers; none if it is wrong (`fault`).
 
     Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object in a
     file without a namespace is used for every namespace. The implicit binding of a policy without bindings
     (`unbound`) refers to the objects of all namespaces.
     """
+    if _names_a_namespace_in_vain(kind, ref):
+        return []
     spaces = (None, "", _namespace(ref, request))
     return [
         item
-        for item in objects
+        for item in source.objects(kind)
         if (not ref.name or _meta(item, "name") == ref.name)
         and (ref.selector is None or ref.selector.matches(_meta(item, "labels") or {}))
         and (unbound or _meta(item, "namespace") in spaces)
@@ -42,6 +44,11 @@ def fault(policy: Policy, binding: PolicyBinding, request: AdmissionRequest, sou
         return ""
     if not binding.name:
         return f"no parameters: there is no {kind.kind}"
+    if _names_a_namespace_in_vain(kind, ref):
+        return (
+            f"no parameters: the paramRef of binding {binding.name!r} must not name a namespace, because "
+            f"{kind.kind} is cluster-scoped"
+        )
     allowed = not ref.deny_if_missing
     if allowed and policy.runs_without_params:
         return ""
@@ -55,6 +62,12 @@ def fault(policy: Policy, binding: PolicyBinding, request: AdmissionRequest, sou
     place = f"{ref.namespace}/" if ref.namespace else ""
     name = f"{place}{ref.name}" if ref.name else f"{place}* with the labels of the selector"
     return f"no parameters: {kind.kind} {name} was not found, which binding {binding.name!r} requires"
+
+
+def _names_a_namespace_in_vain(kind: ParamKind, ref: ParamRef) -> bool:
+    """Returns whether a paramRef states a namespace for a kind that is known to be cluster-scoped."""
+    group = kind.api_version.rpartition("/")[0]
+    return bool(ref.namespace) and kind.kind in CLUSTER_SCOPED.get(group, ())
 
 
 def _namespace(ref: ParamRef, request: AdmissionRequest) -> str:

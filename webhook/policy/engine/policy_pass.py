@@ -166,8 +166,8 @@ class PolicyPass:
         """Returns the parameter objects to which a paramRef refers (see `parameters.selected`)."""
         key = id(kind), id(ref), unbound
         if key not in self.params:  # nearly all policies of a set use the same object
-            objects = self._params_source().objects(kind)
-            self.params[key] = parameters.selected(objects, ref, request, unbound=unbound)
+            source = self._params_source()
+            self.params[key] = parameters.selected(source, kind, ref, request, unbound=unbound)
         return self.params[key]
 
     def _are_unchanged(

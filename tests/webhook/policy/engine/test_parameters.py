@@ -105,6 +105,21 @@ def test_missing_parameters_of_a_cluster_scoped_object_may_be_allowed(documents:
     assert validate(documents, NODE).allowed
 
 
+@pytest.mark.parametrize("action", ["Allow", "Deny"])
+def test_a_namespace_of_cluster_scoped_parameters_is_an_error(action: str) -> None:
+    """As in Kubernetes, whether there are such parameters or not."""
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"}
+    policy = validating(check("true"), paramKind=kind)
+    reference = {"name": "fast", "namespace": "a", "parameterNotFoundAction": action}
+    documents = [policy, binding(policy, paramRef=reference), {**kind, "metadata": {"name": "fast"}}]
+    message = (
+        "policy 'validate': no parameters: the paramRef of binding 'binding' must not name a namespace, "
+        "because StorageClass is cluster-scoped"
+    )
+    assert validate(documents, pod()).message == message
+    assert validate(documents[:2], pod()).message == message
+
+
 @pytest.mark.parametrize(("policy", "refused"), [("Fail", True), ("Ignore", False)])
 def test_a_mutating_policy_has_the_same_errors_of_its_parameters(policy: str, refused: bool) -> None:
     """The failurePolicy alone decides."""
