@@ -2,7 +2,7 @@
 
 - `inputs`: the interface through which the caller provides parameters, variables and the authorizer
 - `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates;
-  `object_cache`: results computed from these for all policies
+  `object_cache`: what all policies of a pass see of these, computed once
 - `sharing`: templates and objects that are equal in all that a policy reads, for which it runs once
 - `parameters`: the parameter objects to which a binding refers
 - `exemptions`: objects to which a policy does not apply, and until when

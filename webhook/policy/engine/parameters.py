@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import is_
 from typing import Any, Literal
 
 from webhook.policy.engine.inputs import Object, Params
@@ -10,6 +12,42 @@ from webhook.policy.model.policy import ParamKind, ParamRef, Policy, PolicyBindi
 from webhook.wire.request import CLUSTER_SCOPED, AdmissionRequest, GroupVersionKind
 
 _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+
+
+@dataclass(slots=True)
+class RequestParams:
+    """The parameter objects of one request, selected once for all policies: nearly all policies of a set use
+    the same object.
+    """
+
+    source: Params
+    request: AdmissionRequest
+    _selected: dict[tuple[int, int, bool], list[Object]] = field(default_factory=dict)
+    """By the identities of a paramKind and a paramRef, which policies keep alive and share, and whether the
+    policy has no binding.
+    """
+    _unchanged: dict[int, tuple[object, bool]] = field(default_factory=dict)
+    """By the `id` of `former` (see `are_unchanged`): `former`, which is kept alive, and the result."""
+
+    def objects(self, kind: ParamKind, ref: ParamRef, *, unbound: bool) -> list[Object]:
+        """Returns the objects to which a paramRef refers (see `selected`)."""
+        key = id(kind), id(ref), unbound
+        if key not in self._selected:
+            self._selected[key] = selected(self.source, kind, ref, self.request, unbound=unbound)
+        return self._selected[key]
+
+    def former(self, kind: ParamKind, ref: ParamRef, *, unbound: bool) -> list[Object] | None:
+        """Returns what `objects` has returned; None if no policy has asked for it yet."""
+        return self._selected.get((id(kind), id(ref), unbound))
+
+    def are_unchanged(self, kind: ParamKind, ref: ParamRef, unbound: bool, former: list[Object]) -> bool:
+        """Returns whether a paramRef refers to the same objects as in the request of `former`."""
+        remembered = self._unchanged.get(id(former))
+        if remembered is None:  # nearly all policies of a form share `former`
+            objects = self.objects(kind, ref, unbound=unbound)
+            unchanged = len(objects) == len(former) and all(map(is_, objects, former))
+            remembered = self._unchanged[id(former)] = former, unchanged
+        return remembered[1]
 
 
 def selected(

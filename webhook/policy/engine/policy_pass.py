@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
-from operator import is_, sub
+from operator import sub
 from typing import Any, TypeVar
 
 from webhook.cel import CelError, CostBudget
@@ -19,11 +19,11 @@ from webhook.cel.values.stand_in import StandIn
 from webhook.policy.engine import parameters
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
-from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.failures import Failure, failure
-from webhook.policy.engine.inputs import FileParams, Params, PolicyInputs, poll_policies
+from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.object_cache import ObjectCache
+from webhook.policy.engine.parameters import RequestParams
 from webhook.policy.engine.sharing.equal_objects import (
     MAX_OUTCOMES,
     OF_ONE_REQUEST,
@@ -32,10 +32,10 @@ from webhook.policy.engine.sharing.equal_objects import (
     SharedRuns,
 )
 from webhook.policy.engine.sharing.no_effect import NoEffect
-from webhook.policy.engine.sharing.template_forms import Form, json_of
-from webhook.policy.engine.targets import Target, own_target, template_targets
+from webhook.policy.engine.sharing.template_forms import Form
+from webhook.policy.engine.targets import Target
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources
-from webhook.policy.model.policy import Expression, ParamKind, ParamRef, Policy, PolicyBinding, PolicySet
+from webhook.policy.model.policy import Expression, Policy, PolicyBinding, PolicySet
 from webhook.wire.request import AdmissionRequest
 
 Effect = TypeVar("Effect")
@@ -65,8 +65,6 @@ class PolicyPass:
     runs may take together is limited by the deadline of the request, which budgets poll.
     """
 
-    policies: PolicySet
-    request: AdmissionRequest
     inputs: PolicyInputs
     budget: CostBudget
     conditions_budget: CostBudget
@@ -74,18 +72,13 @@ class PolicyPass:
     shared_runs: SharedRuns | None
     """The runs on a new object, whose outcomes equal objects share; None for any other request."""
 
-    cache: ObjectCache = field(default_factory=ObjectCache)
+    params: RequestParams
+    cache: ObjectCache
     conditions: KnownConditions = field(default_factory=KnownConditions)
     match_results: dict[tuple[int, bool], bool] = field(default_factory=dict)
     """Whether the rules of a match apply, by the `id` of the match (which policies keep alive), and by
     whether the target is a template.
     """
-    params: dict[tuple[int, int, bool], list[Mapping[str, Any]]] = field(default_factory=dict)
-    """Parameter objects, by the identities of a paramKind and a paramRef, which policies keep alive and
-    share, and whether the policy has no binding.
-    """
-    unchanged_params: dict[int, tuple[object, bool]] = field(default_factory=dict)
-    """By the `id` of `former` (see `_are_unchanged`): `former`, which is kept alive, and the result."""
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
@@ -94,34 +87,21 @@ class PolicyPass:
         conditions = budget.separate(budget.limit // CONDITIONS_SHARE)
         exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
         shared_runs = SharedRuns.of(request, inputs)
-        return cls(policies, request, inputs, budget, conditions, exemptions, shared_runs)
+        params = RequestParams(inputs.params or FileParams(policies.params), request)
+        cache = ObjectCache(request, inputs)
+        return cls(inputs, budget, conditions, exemptions, shared_runs, params, cache)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Returns the targets of a policy on this object; [] if the policy matches none."""
-        own = self._own_target(obj)
+        own = self.cache.own_target(obj)
         targets = [own] if self._matches(policy.match, own) else []
         if policy.on_templates:
-            templates = [target for target in self._templates(obj) if target.raw is not None]
+            templates = [target for target in self.cache.templates_of(obj) if target.raw is not None]
             if policy.match.selects_all:  # then it matches all of them or none
                 targets += templates if templates and self._matches(policy.match, templates[0]) else []
             else:
                 targets += (target for target in templates if self._matches(policy.match, target))
         return targets
-
-    def _own_target(self, obj: Mapping[str, Any] | None) -> Target:
-        own = self.cache.own
-        if own is None or own.raw is not obj:
-            own = self.cache.own = own_target(self.request, obj)
-        return own
-
-    def _templates(self, obj: Mapping[str, Any] | None) -> tuple[Target, ...]:
-        cache = self.cache
-        if cache.targets_of is None:
-            cache.templates = tuple(template_targets(self.request, obj, self.inputs))
-        elif cache.targets_of is not obj:
-            cache.templates = tuple(target.as_in(obj) for target in cache.templates)
-        cache.targets_of = obj
-        return cache.templates
 
     def _matches(self, match: MatchResources, target: Target, *, empty_rules_match: bool = False) -> bool:
         """Returns whether a match of a policy or binding applies to a target.
@@ -150,68 +130,26 @@ class PolicyPass:
         if policy.param_kind is None or binding.param_ref is None:
             yield PolicyRun(policy, binding, None)
             return
-        objects = self._params(policy.param_kind, binding.param_ref, target.request, unbound=not binding.name)
+        objects = self.params.objects(policy.param_kind, binding.param_ref, unbound=not binding.name)
         for params in objects:
             yield PolicyRun(policy, binding, params)
         if objects:
             return
-        if reason := parameters.fault(policy, binding, target.request, self._params_source()):
+        if reason := parameters.fault(policy, binding, target.request, self.params.source):
             yield failure(policy, binding, "", reason)
         elif policy.runs_without_params:
             yield PolicyRun(policy, binding, None)
-
-    def _params(
-        self, kind: ParamKind, ref: ParamRef, request: AdmissionRequest, *, unbound: bool
-    ) -> list[Mapping[str, Any]]:
-        """Returns the parameter objects to which a paramRef refers (see `parameters.selected`)."""
-        key = id(kind), id(ref), unbound
-        if key not in self.params:  # nearly all policies of a set use the same object
-            source = self._params_source()
-            self.params[key] = parameters.selected(source, kind, ref, request, unbound=unbound)
-        return self.params[key]
-
-    def _are_unchanged(
-        self, kind: ParamKind, ref: ParamRef, unbound: bool, former: list[Mapping[str, Any]]
-    ) -> bool:
-        """Returns whether a paramRef refers to the same objects as in the request of `former`."""
-        remembered = self.unchanged_params.get(id(former))
-        if remembered is None:  # nearly all policies of a form share `former`
-            objects = self._params(kind, ref, self.request, unbound=unbound)
-            unchanged = len(objects) == len(former) and all(map(is_, objects, former))
-            remembered = self.unchanged_params[id(former)] = former, unchanged
-        return remembered[1]
-
-    def _params_source(self) -> Params:
-        return self.inputs.params or FileParams(self.policies.params)
-
-    def defaulted(self, target: Target, *, template: bool) -> dict[str, Any]:
-        """Returns the target with the API server's defaults, as expressions see it; it must not be modified.
-
-        `template`: a template keeps limits without requests (`defaults.defaulted`). Equal templates share one
-        object, so that results for it are found by identity.
-        """
-        key, shown = (target.path, template), target.obj or {}
-        remembered = self.cache.defaulted.get(key)
-        if remembered is None or remembered[0] is not shown:
-            content = self._content(target)
-            copy = self.cache.by_content.get((content, template)) if content is not None else None
-            if copy is None:
-                poll_policies()
-                copy = defaulted(shown, template=template)
-                if content is not None:
-                    self.cache.by_content[content, template] = copy
-            remembered = self.cache.defaulted[key] = shown, copy
-        return remembered[1]
 
     def form(self, target: Target, *, template: bool) -> Form | None:
         """Returns the form of a target, for which policies are run once; None if they are run separately.
 
         The form is that of equal templates of the object (see `template_forms.py`), or, for a new object and
-        for its only template, that of equal objects (see `equal_objects.py`). `template`: see `defaulted`.
+        for its only template, that of equal objects (see `equal_objects.py`). `template`: see
+        `ObjectCache.defaulted`.
         """
         templates, template = self.cache.templates, template and bool(target.path)
         is_only = len(templates) == 1 and target.old is None and target.inlined is None
-        show = partial(self.defaulted, template=template)
+        show = partial(self.cache.defaulted, template=template)
         if self.shared_runs is not None and (is_only or not target.path):
             return self.shared_runs.form(target, show, template=template)
         return self.cache.forms.form(target, templates, show)
@@ -276,7 +214,7 @@ class PolicyPass:
         row = record.get(id(policy)) if record is not None else None
         if row is None or row.cost > self.budget.limit or row.conditions_cost > self.conditions_budget.limit:
             return None
-        if not all(starmap(self._are_unchanged, row.params)):
+        if not all(starmap(self.params.are_unchanged, row.params)):
             return None
         self.budget.add(row.cost)
         return row
@@ -307,7 +245,7 @@ class PolicyPass:
             for ref, unbound in refs
             if kind is not None and ref is not None
             # No policy has asked for them yet: then this one has no target.
-            if (objects := self.params.get((id(kind), id(ref), unbound))) is not None
+            if (objects := self.params.former(kind, ref, unbound=unbound)) is not None
         )
         cost, conditions_cost = map(sub, self.used, used)
         if len(record) >= MAX_OUTCOMES:
@@ -321,7 +259,7 @@ class PolicyPass:
             return None
         if shared_runs.no_effects[0] is not obj:
             poll_policies()  # once per state of the object, as for one policy
-            own = self._own_target(obj)
+            own = self.cache.own_target(obj)
             form = self.form(own, template=False)
             shared_runs.no_effects = obj, shared_runs.no_effects_of(own, form)
         return shared_runs.no_effects[1]
@@ -332,28 +270,8 @@ class PolicyPass:
         The key stands for the template's content, the binding and the parameters. None if the effect may
         depend on anything else, such as the template's PodSet.
         """
-        content = self._content(target) if policy.reads_no_pod_set else None
+        content = self.cache.content(target) if policy.reads_no_pod_set else None
         return None if content is None else (id(run.binding), id(run.params), content)
-
-    def _content(self, target: Target) -> bytes | None:
-        """Returns the template as JSON, so that equal templates have equal keys; None for any other target,
-        for a template with an old state, and for one that JSON cannot represent.
-        """
-        if not target.path or target.old is not None or target.inlined is not None:
-            return None
-        remembered = self.cache.contents.get(target.path)
-        if remembered is None or remembered[0] is not target.raw:
-            remembered = self.cache.contents[target.path] = target.raw, json_of(target.raw)
-        return remembered[1]
-
-    def _variables(self, whole: Mapping[str, Any] | None, pod_set: str) -> Mapping[str, Any]:
-        cache = self.cache
-        if cache.variables_of is not whole:
-            cache.variables_of = whole
-            cache.variables.clear()
-        if id(pod_set) not in cache.variables:
-            cache.variables[id(pod_set)] = pod_set, self.inputs.variables(whole or {}, pod_set)
-        return cache.variables[id(pod_set)][1]
 
     def activation(
         self, run: PolicyRun, target: Target, whole: Mapping[str, Any] | None, obj: Mapping[str, Any] | None
@@ -365,7 +283,14 @@ class PolicyPass:
         """
         self.budget.renew()
         return Activation(
-            run.policy, target, whole, self._variables, self.inputs.authorizer, self.budget, obj, run.params
+            run.policy,
+            target,
+            whole,
+            self.cache.variables,
+            self.inputs.authorizer,
+            self.budget,
+            obj,
+            run.params,
         )
 
     def conditions_hold(self, run: PolicyRun, activation: Activation) -> Failure | bool:

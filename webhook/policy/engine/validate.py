@@ -145,7 +145,7 @@ class _Collected:
 
         Returns whether it is known to pass on all new objects with these forms.
         """
-        is_common = True
+        is_common, cache = True, policy_pass.cache
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
         # forms (templates that are equal but for stand-ins, see `template_forms.py`) that pass in every run
@@ -178,7 +178,7 @@ class _Collected:
                     content = policy_pass.content(policy, run, target)
                     if content is None or content not in seen:  # equal templates give the same result
                         seen.update(() if content is None else (content,))
-                        shown = None if target.obj is None else policy_pass.defaulted(target, template=False)
+                        shown = None if target.obj is None else cache.defaulted(target, template=False)
                         self._validate(
                             policy, run, policy_pass.activation(run, target, obj, shown), policy_pass
                         )

@@ -341,7 +341,7 @@ class MutatingPass:
         All templates of the object see the same `gang` and `plan`, those of `before`. Otherwise, after each
         of n changed templates, all n would be read again.
         """
-        shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
+        shown_object = self.policy_pass.cache.defaulted(target, template=bool(target.path))
         whole = before if target.path else self.obj
         activation = self.policy_pass.activation(run, target, whole, shown_object)
         holds = self.policy_pass.conditions_hold(run, activation)
@@ -364,7 +364,7 @@ class MutatingPass:
                 target = target.as_in(self.obj)
                 if target.raw is None:  # this mutation has removed the pod
                     return
-                shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
+                shown_object = self.policy_pass.cache.defaulted(target, template=bool(target.path))
 
 
 def _common_changes(form: Form, mutated: Mapping[str, Any]) -> tuple[Changes, ...] | None:
