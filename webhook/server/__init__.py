@@ -5,7 +5,7 @@
 - `connections`: limits on open connections, bytes in flight and silent connections
 - `service`: decides one call; decides again if another replica was faster
 - `carrying_out`: makes, claims and releases the reservations of a decision in the ledger
-- `fair_queue`: which call is decided next; `seats`: the queue on the event loop
+- `fair_queue`: which call is decided next; `permits`: the queue on the event loop
 - `workers/`: additional processes that decide, so that decisions scale with cores
 - `precedence`: which of the concurrent decisions continues
 - `in_flight`: reservations that this replica is about to make; `rivals`: how many other calls plan at the

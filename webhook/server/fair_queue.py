@@ -1,20 +1,20 @@
 """Chooses the next call, so that a flood of calls from one user does not delay other users. Pure: no clock,
 no threads.
 
-The model is API Priority and Fairness of Kubernetes. A call waits in a *queue* until it gets a *seat*, the
-right to be decided. Each *flow* (a user in a namespace) has a *hand*, a few queues that a hash of its name
-selects, and gets a *turn* in the shortest of them for each of its calls (shuffle sharding). So a flow that
-fills its whole hand leaves nearly every other flow a queue with room. The next turn is that of the queue that
-has received the least work so far, measured by the seconds that its calls took (start-time fair queuing). If
-there are several seats, no flow gets all: the last one stays free for other flows, which then need not wait
-until a decision has ended.
+The model is API Priority and Fairness of Kubernetes. A call waits in a *queue* until it gets a *permit* (a
+seat there), the right to be decided. Each *flow* (a user in a namespace) has a *hand*, a few queues that a
+hash of its name selects, and gets a *turn* in the shortest of them for each of its calls (shuffle sharding).
+So a flow that fills its whole hand leaves nearly every other flow a queue with room. The next turn is that of
+the queue that has received the least work so far, measured by the seconds that its calls took (start-time
+fair queuing). If there are several permits, no flow gets all: the last one stays free for other flows, which
+then need not wait until a decision has ended.
 
 A turn belongs to a flow, and not to the call for which it was given: the oldest waiting call of the flow
 takes it. Otherwise a call would wait longer because its queue happened to have the flow's longer calls, and
 of 512 pods from 32 clients the slowest percent took 1.7 times as long as the median.
 
-Example with two seats: `a` sends 100 calls of a second each, then `b` one of 10 ms. One call of `a` runs, 99
-wait; the call of `b` takes the other seat at once.
+Example with two permits: `a` sends 100 calls of a second each, then `b` one of 10 ms. One call of `a` runs,
+99 wait; the call of `b` takes the other permit at once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Queue:
     """A queue of turns, each with the name of the flow that has it. `start`: the queue's virtual time, the
     sum of the seconds that its calls took. When a call comes to an idle queue, `start` is raised to the level
     of the queues that are being served, so that it gains no advance by having been idle. `running`: the
-    number of its calls that have a seat.
+    number of its calls that have a permit.
     """
 
     turns: deque[str] = field(default_factory=deque)
@@ -55,7 +55,7 @@ class _Queue:
 
 @dataclass(slots=True, eq=False)
 class Ticket(Generic[T]):
-    """A call that waits or has a seat. `flow`: the name of its flow. `call`: the value given to
+    """A call that waits or has a permit. `flow`: the name of its flow. `call`: the value given to
     `FairQueue.put`. `queue`: the number of the queue of its turn, which `FairQueue.take` may exchange with
     that of another call of the flow.
     """
@@ -66,14 +66,14 @@ class Ticket(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """The calls that wait for one of `seats` seats, and the calls that have a seat. Calls of one flow get
-    their seats in the order in which they came.
+    """The calls that wait for one of `permits` permits, and the calls that have one. Calls of one flow get
+    theirs in the order in which they came.
 
     `queues`, `hand`, `length`: see `QUEUES`, `HAND` and `LENGTH`.
     """
 
-    def __init__(self, seats: int, queues: int = QUEUES, hand: int = HAND, length: int = LENGTH) -> None:
-        self._seats, self._hand, self._length = seats, hand, length
+    def __init__(self, permits: int, queues: int = QUEUES, hand: int = HAND, length: int = LENGTH) -> None:
+        self._permits, self._hand, self._length = permits, hand, length
         self._queues = [_Queue() for _ in range(queues)]
         self._waiting: dict[str, deque[Ticket[T]]] = {}
         """The waiting calls of each flow, the oldest first."""
@@ -98,8 +98,10 @@ class FairQueue(Generic[T]):
         return ticket
 
     def take(self) -> Ticket[T] | None:
-        """Gives a free seat to the next call and returns its ticket; None if no waiting call may have one."""
-        if self._running.total() >= self._seats:
+        """Gives a free permit to the next call and returns its ticket; None if no waiting call may have
+        one.
+        """
+        if self._running.total() >= self._permits:
             return None
         ready = [number for number in range(len(self._queues)) if self._is_ready(number)]
         if not ready:
@@ -123,7 +125,7 @@ class FairQueue(Generic[T]):
         return oldest
 
     def end(self, ticket: Ticket[T], seconds: float) -> None:
-        """Records that a call has left its seat after `seconds` of work."""
+        """Records that a call has given back its permit after `seconds` of work."""
         queue = self._queues[ticket.queue]
         queue.start += seconds - ESTIMATE
         queue.running -= 1
@@ -133,7 +135,7 @@ class FairQueue(Generic[T]):
 
     def leave(self, ticket: Ticket[T]) -> bool:
         """Removes a waiting call and its flow's last turn in its queue, and returns True; False if the call
-        already has, or had, a seat."""
+        already has, or had, a permit."""
         if ticket not in self._waiting.get(ticket.flow, ()):
             return False
         self._remove(ticket)
@@ -156,7 +158,7 @@ class FairQueue(Generic[T]):
 
     def _is_ready(self, number: int) -> bool:
         turns = self._queues[number].turns
-        return bool(turns) and self._running[turns[0]] < max(1, self._seats - 1)
+        return bool(turns) and self._running[turns[0]] < max(1, self._permits - 1)
 
 
 @lru_cache(maxsize=4096)

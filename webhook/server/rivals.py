@@ -43,10 +43,10 @@ class Rivals:
     """One replica's estimate of how many other calls plan at the same moment. Thread-safe: each method reads
     or writes one number.
 
-    `seats`: the number of its deciding threads. `clock`: returns monotonic seconds.
+    `threads`: the number of its deciding threads. `clock`: returns monotonic seconds.
     """
 
-    seats: int
+    threads: int
     clock: Callable[[], float] = field(default=time.monotonic)
     _lost_at: float = -math.inf
 
@@ -59,5 +59,5 @@ class Rivals:
         decision sees, 0 if this replica is idle; `losses`: the number of conflicts of its call so far.
         """
         is_alone = self.clock() - self._lost_at > REMEMBERED_SECONDS
-        busy = min(in_flight, MAX_PER_THREAD * (self.seats - 1)) if is_alone else in_flight
+        busy = min(in_flight, MAX_PER_THREAD * (self.threads - 1)) if is_alone else in_flight
         return busy + PER_CONFLICT * losses

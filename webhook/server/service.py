@@ -34,9 +34,9 @@ from webhook.server.carrying_out import LedgerSteps
 from webhook.server.cluster_source import ClusterSource, NoCluster, surroundings_seen
 from webhook.server.in_flight import InFlight, InFlightReservations, wait_until_settled
 from webhook.server.parameters_store import ParametersStore
+from webhook.server.permits import Crowded, Permits
 from webhook.server.precedence import Precedence
 from webhook.server.rivals import Rivals
-from webhook.server.seats import Crowded, Seats
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 
@@ -145,7 +145,7 @@ class Service:
     in_flight: InFlightReservations = field(default_factory=InFlightReservations)
     decider: Decider = decide_here
     threads: ThreadPoolExecutor = field(default_factory=deciding_threads)
-    seats: Seats = field(default_factory=lambda: Seats(THREADS))
+    permits: Permits = field(default_factory=lambda: Permits(THREADS))
     """The queue for the threads."""
     rivals: Rivals = field(default_factory=lambda: Rivals(THREADS))
     """The estimate of how many other calls may choose the same places at the same moment."""
@@ -230,7 +230,7 @@ class Service:
         """Makes one decision and carries it out.
 
         `lost`: the number of conflicts that the call had so far. Raises `Conflict`, `Occupied` or
-        `LedgerUnavailable` if the ledger does not make a reservation, `Crowded` if the call gets no seat.
+        `LedgerUnavailable` if the ledger does not make a reservation, `Crowded` if the call gets no permit.
         """
         threads = self.again if lost else self.threads
         while True:
@@ -241,7 +241,7 @@ class Service:
             draft = await self._drafted(
                 threads.submit(work)
                 if lost
-                else await self.seats.submit(threads, _flow(request), work, call.until),
+                else await self.permits.submit(threads, _flow(request), work, call.until),
                 call,
             )
             if request.dry_run:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.server.fair_queue import HAND, QUEUES, FairQueue, Ticket, hand_of
-from webhook.server.seats import Crowded, Seats
+from webhook.server.permits import Crowded, Permits
 
 SOON = 60.0
 """Seconds: more than any machine needs."""
@@ -30,12 +30,12 @@ STEPS = st.lists(
 
 @given(STEPS, st.integers(1, 4), st.integers(1, 8), st.integers(1, 3))
 def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
-    steps: list[tuple[str, object]], seats: int, queues: int, length: int
+    steps: list[tuple[str, object]], permits: int, queues: int, length: int
 ) -> None:
-    """Whatever comes, ends and leaves: at most `seats` run, nothing is lost or served twice, no queue is
+    """Whatever comes, ends and leaves: at most `permits` run, nothing is lost or served twice, no queue is
     longer than it may be, a flow's calls start in the order in which they came, each in a turn of the flow,
-    and of several seats one is kept from the flow that has the others."""
-    queue: FairQueue[int] = FairQueue(seats, queues, 2, length)
+    and of several permits one is kept from the flow that has the others."""
+    queue: FairQueue[int] = FairQueue(permits, queues, 2, length)
     waiting: list[Ticket[int]] = []
     running: list[Ticket[int]] = []
     turns: list[tuple[str, int]] = []
@@ -63,13 +63,13 @@ def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
             assert not queue.leave(started)
             running.append(started)
         assert len(queue) == len(waiting)
-        assert len(running) <= seats
+        assert len(running) <= permits
         by_flow = Counter(ticket.flow for ticket in running)
-        assert all(count <= max(1, seats - 1) for count in by_flow.values())
+        assert all(count <= max(1, permits - 1) for count in by_flow.values())
         assert sorted(turns) == sorted((ticket.flow, ticket.queue) for ticket in waiting)
         assert all(count <= length for count in Counter(number for _, number in turns).values())
-        if len(running) < seats:  # whoever waits has its share of the seats, or stands behind one who has
-            full = {flow for flow, count in by_flow.items() if count >= max(1, seats - 1)}
+        if len(running) < permits:  # whoever waits has its share of the permits, or stands behind one who has
+            full = {flow for flow, count in by_flow.items() if count >= max(1, permits - 1)}
             heads = {number: flow for flow, number in reversed(turns)}
             assert all(flow in full for flow in heads.values())
 
@@ -92,9 +92,11 @@ def test_a_call_is_refused_only_when_its_whole_hand_is_full() -> None:
 
 
 @given(st.integers(1, 200), st.floats(0.1, 60), st.integers(2, 4))
-def test_a_call_of_another_flow_is_next_however_large_the_storm(count: int, cost: float, seats: int) -> None:
-    """It gets a seat before hundreds of expensive calls of one flow."""
-    queue: FairQueue[str] = FairQueue(seats)
+def test_a_call_of_another_flow_is_next_however_large_the_storm(
+    count: int, cost: float, permits: int
+) -> None:
+    """It gets a permit before hundreds of expensive calls of one flow."""
+    queue: FairQueue[str] = FairQueue(permits)
     for _ in range(count):
         queue.put("eve in c", "heavy")
     for _ in range(3):
@@ -140,11 +142,11 @@ def test_hardly_any_flow_has_all_its_queues_in_common_with_another() -> None:
 async def test_a_storm_leaves_a_thread_to_others_and_is_told_so() -> None:
     """Two threads, and a user whose call holds a thread until the others are through: another's calls are
     decided meanwhile, and the last of the storm hear that too many wait."""
-    seats, calm = Seats(2), threading.Event()
+    permits, calm = Permits(2), threading.Event()
     with ThreadPoolExecutor(2) as threads:
 
         async def call(flow: str, work: Callable[[], object], seconds: float) -> object:
-            turn = await seats.submit(threads, flow, work, time.monotonic() + seconds)
+            turn = await permits.submit(threads, flow, work, time.monotonic() + seconds)
             return await asyncio.wrap_future(turn)
 
         storm = [asyncio.create_task(call("eve in c", lambda: calm.wait(SOON), SOON)) for _ in range(5)]
@@ -160,13 +162,13 @@ async def test_a_storm_leaves_a_thread_to_others_and_is_told_so() -> None:
 
 
 async def test_a_caller_that_hangs_up_gives_its_turn_to_the_next() -> None:
-    """In the queue and at work alike: the seat is free when the work has ended."""
-    seats = Seats(1)
+    """In the queue and at work alike: the permit is free when the work has ended."""
+    permits = Permits(1)
     with ThreadPoolExecutor(1) as threads:
-        first = await seats.submit(threads, "a", lambda: time.sleep(0.1))
-        gone = asyncio.create_task(seats.submit(threads, "b", lambda: 1))
+        first = await permits.submit(threads, "a", lambda: time.sleep(0.1))
+        gone = asyncio.create_task(permits.submit(threads, "b", lambda: 1))
         await asyncio.sleep(0.01)
         gone.cancel()
         await asyncio.wait([gone])
-        assert (await asyncio.wrap_future(await seats.submit(threads, "c", lambda: 2))) == 2
+        assert (await asyncio.wrap_future(await permits.submit(threads, "c", lambda: 2))) == 2
         assert first.done()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.server.http import Webhook
+from webhook.server.permits import Permits
 from webhook.server.rivals import Rivals
-from webhook.server.seats import Seats
 from webhook.server.service import deciding_threads
 from webhook.server.workers.cores import given_cores
 from webhook.server.workers.pool import Pool
@@ -72,7 +72,12 @@ def deciding_processes(workers: int) -> Iterator[DecidingProcesses]:
     pool = Pool(count)
     try:
         threads = deciding_threads(count)
-        parts = {"decider": pool.decide, "threads": threads, "seats": Seats(count), "rivals": Rivals(count)}
+        parts = {
+            "decider": pool.decide,
+            "threads": threads,
+            "permits": Permits(count),
+            "rivals": Rivals(count),
+        }
         yield DecidingProcesses(pool, parts)
     finally:
         pool.close()
