@@ -65,7 +65,7 @@ TRUE = (
     # addresses
     "ip('10.0.0.1').family() == 4 && isIP('::1') && !isIP('10.0.0.256') && isCIDR('10.0.0.0/8')",
     "cidr('10.0.0.0/8').containsIP('10.255.0.1') && cidr('10.1.0.0/8').masked() == cidr('10.0.0.0/8')",
-    "!isIP('::ffff:1.2.3.4') && !isIP('::ffff:102:304') && !isCIDR('::ffff:102:304/96')",
+    "!isIP('::ffff:1.2.3.4') && ip('::ffff:102:304') == ip('1.2.3.4')",
     "string(ip('64:ff9b::1.2.3.4')) == '64:ff9b::102:304' && ip('::1.2.3.4').family() == 6",
     # versions
     "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('1.0.0-rc.1').isLessThan(semver('1.0.0'))",

@@ -16,7 +16,7 @@ _BROADCAST: Final = ipaddress.IPv4Address("255.255.255.255")
 
 @dataclass(frozen=True, slots=True)
 class IP:
-    """An IP address."""
+    """An IP address. An IPv4-mapped IPv6 address is stored as the IPv4 address."""
 
     address: Address
 
@@ -48,8 +48,11 @@ def _address(text: str, name: str) -> Address:
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             raise FunctionError(f"{name}() takes no zone")
-        if address.ipv4_mapped is not None:
-            raise FunctionError(f"{name}() takes no IPv4-mapped IPv6 address")
+        # The specification's cases read `::ffff:c0a8:1` as 192.168.0.1, and refuse the notation with dots.
+        # Kubernetes refuses both.
+        if address.ipv4_mapped is not None and "." in text:
+            raise FunctionError(f"{name}() takes no IPv4 address inside an IPv6 one")
+        return address.ipv4_mapped or address
     return address
 
 
