@@ -39,22 +39,17 @@ def _char_at(text: str, index: int) -> str:
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
-    if start < 0:
+    if not 0 <= start <= len(text):
         raise FunctionError(f"indexOf() offset {start} out of range")
-    return text.find(part, min(start, len(text)))
+    return text.find(part, start)
 
 
 def _last_index_of(text: str, part: str, start: int | None = None) -> int:
-    """Returns the last index at or before `start`. As upstream, it finds nothing from an offset behind the
-    text, although the text may contain the part; an empty part is there everywhere.
-    """
     if start is None:
         return text.rfind(part)
-    if start < 0:
+    if not 0 <= start <= len(text):
         raise FunctionError(f"lastIndexOf() offset {start} out of range")
-    if not part:
-        return min(start, len(text))
-    return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
+    return text.rfind(part, 0, start + len(part))
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
