@@ -76,3 +76,9 @@ def test_no_class_name_means_two_things() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(ROOT)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_the_code_has_no_such_name() -> None:
+    """In the product and in its tests."""
+    result = check(*(ROOT / tree for tree in (*TREES, "tests")))
+    assert (result.returncode, result.stdout) == (0, "")
