@@ -40,4 +40,11 @@ class InputError(ReportedError, ValueError):
         self.message = message
         place = str(self.where)
         line = f"{place}: {message}" if place else message
-        super().__init__("".join(sign if sign.isprintable() else "?" for sign in line))
+        super().__init__(without_controls(line))
+
+
+def without_controls(text: str, kept: str = "") -> str:
+    """Returns the text with question marks for all characters that are not printable, apart from those in
+    `kept`: text of input files must not send control sequences to a terminal.
+    """
+    return "".join(sign if sign.isprintable() or sign in kept else "?" for sign in text)

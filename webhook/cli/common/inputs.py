@@ -11,7 +11,7 @@ from pathlib import Path
 
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import CLAIM_KINDS
-from planner.model.errors import InputError, Where
+from planner.model.errors import InputError, Where, without_controls
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Topology
 from planner.model.volumes import VOLUME_KINDS
@@ -207,6 +207,6 @@ def note(text: str) -> None:
     """Prints a note on standard error, after what was printed on standard output before. Unprintable
     characters become question marks, so that input files cannot send control sequences to the terminal.
     """
-    shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
+    shown = without_controls(text, "\n")
     sys.stdout.flush()
     sys.stderr.write(shown + "\n")

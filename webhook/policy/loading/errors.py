@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planner.model.errors import ReportedError
+from planner.model.errors import ReportedError, without_controls
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +28,7 @@ class Problem:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         head = ": ".join(part for part in (place, self.object, self.field, self.message) if part)
         text = f"{head}\n{self.source}" if self.source else head
-        return "".join(sign if sign.isprintable() or sign in "\n\t" else "?" for sign in text)
+        return without_controls(text, "\n\t")
 
 
 class PolicyError(ReportedError, ValueError):
