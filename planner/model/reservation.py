@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.model.claim_spec import ClaimSpec
 from planner.model.pod import Alignment, PodTerm
-from planner.model.podgroup import Assignment, HoldMode, PodGroup
+from planner.model.podgroup import Assignment, HoldMode
 from planner.model.resolved import ResolvedShape
 from planner.model.resources import Resources
 from planner.model.topology import Domain
@@ -54,13 +53,6 @@ class Reservation:
     def touched(self) -> frozenset[str]:
         """The names of all nodes that the reservation holds or uses."""
         return self.nodes | {assignment.node for assignment in self.assignments}
-
-    def has_other_seats(self, group: PodGroup) -> bool:
-        """Returns whether it has another number of seats for a PodSet than the gang requests."""
-        seats = Counter[str]()
-        for seat in self.assignments:
-            seats[seat.pod_set] += seat.count
-        return seats != Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,7 @@ def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | N
         return "finished"
     if gang is not None and gang.queued and gang.name == gang.ref.key:
         is_of_former = reservation.owner_uid not in ("", gang.ref.uid)
-        if is_of_former and reservation.has_other_seats(gang.group):
+        if is_of_former and gang.requests_other_seats(reservation):
             return "it was for a former object of this name"
     if namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"

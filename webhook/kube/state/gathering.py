@@ -7,10 +7,12 @@ same PodGroup are one gang, as in admission (`webhook.workloads.shared_gangs.mer
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation
 from webhook.kube.state.gangs import MAX_OWNERS, Ref, Unbound, Work
 from webhook.kube.state.kueue_flavors import of_pods, within_flavors
 from webhook.placement.gang_members import GangMember, SeatNames, combined_workload, seats_of
@@ -69,6 +71,13 @@ class Gang:
         """
         own = self.notes[:1] if self.name == self.ref.key else ()
         return self.group.reserve == "none" and any(note.decision == "admitted" for note in own)
+
+    def requests_other_seats(self, held: Reservation) -> bool:
+        """Returns whether it requests another number of pods of a PodSet than the reservation has seats."""
+        seats = Counter[str]()
+        for seat in held.assignments:
+            seats[seat.pod_set] += seat.count
+        return seats != Counter({pod_set.name: pod_set.count for pod_set in self.group.pod_sets})
 
     @property
     def awaits_evictions(self) -> bool:
