@@ -60,12 +60,12 @@ class CostLimit:
         remembered = self._allowed.get(level)
         if remembered is None:
             max_costs: Allowed = _MaxCosts(self, level)
-            if self._listed(level):
+            if self._listed():
                 max_costs = self._max_costs(level)
             remembered = self._allowed[level] = max_costs
         return remembered
 
-    def _listed(self, level: int) -> bool:
+    def _listed(self) -> bool:
         """Reports whether the allowed costs of all numbers of pods are computed at once: a list is read
         faster than a dictionary.
         """

@@ -25,7 +25,7 @@ search with a `beam` keeps only that many sums at each step: its placement is va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -58,10 +58,10 @@ _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
 """Which bounds finished the last search for a goal: `separate` for each level, or `joint` (`joint_bounds`).
 
 Separate bounds rarely change when a pod comes or goes, so the next plan can reuse most results. Joint bounds
-finish searches that separate bounds do not, but change often. The first search for a goal (`unknown`) tries
-separate bounds with few sums (none, if joint bounds prove that more domains are needed), then joint bounds.
-After that (`joint once`), the next search tries separate bounds once more, with many sums. The choice affects
-only the time: if one kind does not finish a search, the other is tried.
+finish searches that separate bounds do not, but take milliseconds after each change. The first search for a
+goal (`unknown`) tries separate bounds with few sums (none, if joint bounds prove that more domains are
+needed), then joint bounds. After that (`joint once`), the next search tries separate bounds once more, with
+many sums. The choice affects only the time: if one kind does not finish a search, the other is tried.
 """
 
 
@@ -114,7 +114,7 @@ class DomainPacking(DomainOptions):
         )
         self._use, self._beam = use, beam
         self._need = self.counts.measure(self.counts.full)
-        self._limits: dict[tuple[object, ...], CostLimit] = {}
+        self._limits: dict[Hashable, CostLimit] = {}
         self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
         self._floors: dict[tuple[int, PodCount], int] = {}
         self._least_costs: dict[int, int] = {}
@@ -217,16 +217,14 @@ class DomainPacking(DomainOptions):
         prices = self.weights.domains[first:]
         peaks = self._peaks_inside(class_id, self.counts.measure(goal), exact=pairs is not None)
         max_cost = unlimited(prices) if ceiling is None else ceiling
-        key = (goal, first, peaks, max_cost, pairs)
-        limit = self._limits.get(key)
-        if limit is None:
-            levels = InnerLevels(first, prices, peaks)
-            if pairs is None:
-                limit = CostLimit(self.counts, goal, levels, max_cost)
-            else:
-                limit = JointCostLimit(self.counts, goal, levels, max_cost, pairs)
-            self._limits[key] = limit
-        return limit
+        levels = InnerLevels(first, prices, peaks)
+        if pairs is not None:
+            joint = JointCostLimit(self.counts, goal, levels, max_cost, pairs)
+            return self._limits.setdefault(joint.key, joint)
+        key = (goal, first, peaks, max_cost)
+        if key not in self._limits:
+            self._limits[key] = CostLimit(self.counts, goal, levels, max_cost)
+        return self._limits[key]
 
     def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
         """Returns the peaks of each level inside a domain of this class; for a host, its own peaks.

@@ -19,9 +19,9 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from planner.search.packing.bounds import CostLimit, InnerLevels, Peaks, fewest
@@ -179,16 +179,22 @@ class JointCostLimit(CostLimit):
         # How many domains of each level the ceiling allows: the remaining pods may be in all of them.
         self._payable = list(map(int.__floordiv__, self._bases, levels.prices))
 
-    def _listed(self, level: int) -> bool:
-        """Reports whether a list is used: only for the coarsest level, because finer domains hold few pods,
-        and each number of pods takes longer with joint bounds.
+    @property
+    def key(self) -> Hashable:
+        """Everything that a search reads from the limit. Most pods that come or go change peaks and joint
+        bounds, but few change the allowed costs, so limits with the same key can share the cached results.
         """
-        return level == self.first and super()._listed(level)
+        if not self._listed():
+            return self
+        levels = range(self.first, self.first + len(self._prices))
+        allowed = tuple([tuple(self._max_costs(level)) for level in levels])
+        return self.goal, self.first, self.ceiling, tuple(self._bases), allowed
 
     def _needed(self, place: int) -> Iterator[list[int]]:
         """Yields for each level the fewest domains by joint bounds, for 0, 1, … pods."""
-        needed: list[int] = []
-        for pair, separate in zip((None, *self._pairs[place:]), super()._needed(place), strict=True):
+        needed: Iterable[int] = repeat(max(0, self._payable[place - 1]))
+        pairs = (None, *self._pairs)[place:]
+        for pair, separate in zip(pairs, super()._needed(place), strict=True):
             jointly = map(pair.fewest_finer, needed, range(self.goal + 1)) if pair else separate
             needed = list(map(max, jointly, separate))
             yield needed

@@ -54,3 +54,5 @@ def test_the_more_pods_a_sum_has_the_more_it_may_cost(kind, monkeypatch):
         for level in range(limit.first, 3):
             allowed = [limit.allowed(level)[pods] for pods in range(limit.goal + 1)]
             assert allowed == sorted(allowed)
+            # Lists are computed for all numbers of pods at once, beside the formula for a single one.
+            assert allowed == [limit.max_cost(level, pods) for pods in range(limit.goal + 1)]
