@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 from rich.text import Text
 
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 async def _examine(args: argparse.Namespace) -> list[CheckFinding]:
     api = await connect(args.kubeconfig)
     try:
-        return await examine(Patient(api, args.namespace, args.name, datetime.now(UTC)))
+        return await examine(Patient(api, args.namespace, args.name))
     finally:
         await api.close()
 

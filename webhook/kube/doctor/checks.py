@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from cryptography import x509
@@ -68,14 +68,17 @@ APPLY = "kubectl apply -k manifests/"
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """The cluster and the installation that are checked. `namespace`, `name`: of the Deployment. `now`:
-    timezone-aware, in UTC.
-    """
+    """The cluster and the installation that are checked. `namespace`, `name`: of the Deployment."""
 
     api: Api
     namespace: str
     name: str
-    now: datetime
+
+    @property
+    def now(self) -> datetime:
+        """The API server's time, which decides whether it accepts a certificate; that of the user's machine
+        may be wrong."""
+        return datetime.fromtimestamp(self.api.now(), UTC)
 
 
 Check = Callable[[Patient], Awaitable[list[CheckFinding]]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,10 +16,14 @@ Json = dict[str, Any]
 
 
 class Configured(Api):
-    """An API server in which each webhook configuration has this content."""
+    """An API server in which each object has this content. `ahead`: by how much its clock is ahead."""
 
-    def __init__(self, configuration: Json) -> None:
-        self.configuration = configuration
+    def __init__(self, configuration: Json, ahead: timedelta = timedelta(0)) -> None:
+        self.configuration, self.ahead = configuration, ahead
+
+    def now(self) -> float:
+        """The API server's time."""
+        return (datetime.now(UTC) + self.ahead).timestamp()
 
     async def get(self, path: str, **query: str) -> Json:
         """The configuration."""
@@ -33,8 +37,29 @@ async def test_a_configuration_without_webhooks_is_a_fault(
     """Nothing is sent to Bayplan then, and the other checks go on."""
     looked_at = [check for check in checks.CHECKS if check.__name__ == "_webhooks"]
     monkeypatch.setattr(checks, "CHECKS", looked_at)
-    patient = Patient(Configured(configuration), "bayplan-system", "bayplan", datetime.now(UTC))
+    patient = Patient(Configured(configuration), "bayplan-system", "bayplan")
     message = "the configuration bayplan has none: no object is sent to Bayplan"
     assert await examine(patient) == [
         CheckFinding(f"{kind} webhooks", "fail", message, checks.APPLY) for kind in ("mutating", "validating")
     ]
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+async def test_the_leader_is_judged_by_the_time_of_the_api_server(
+    monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """The Lease has the time of the cluster: the clock of the user's machine says nothing about it."""
+    monkeypatch.setattr(checks, "CHECKS", [check for check in checks.CHECKS if check.__name__ == "_leader"])
+    ahead = timedelta(hours=hours)
+    spec = {"holderIdentity": "replica-1", "leaseDurationSeconds": 15}
+
+    async def grade(renewed_ago: timedelta) -> str:
+        renewed = (datetime.now(UTC) + ahead - renewed_ago).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        patient = Patient(
+            Configured({"spec": {**spec, "renewTime": renewed}}, ahead), "bayplan-system", "bayplan"
+        )
+        (finding,) = await examine(patient)
+        return finding.grade
+
+    assert await grade(timedelta(seconds=2)) == "ok"
+    assert await grade(timedelta(minutes=2)) == "fail"
