@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from planner.model.deadline import poll
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
+from webhook.policy.engine.sharing.equal_objects import EqualObjects
 from webhook.policy.model.policy import ParamKind
 from webhook.workloads import Template
-
-if TYPE_CHECKING:  # its module uses this one
-    from webhook.policy.engine.sharing.equal_objects import EqualObjects
 
 Object = Mapping[str, Any]
 

@@ -32,10 +32,10 @@ from webhook.policy.engine.sharing.equal_objects import (
     MAX_FORMS,
     MAX_OUTCOMES,
     MAX_STAND_INS,
-    RUN_LIMIT,
     EqualObjects,
 )
-from webhook.policy.engine.sharing.template_forms import Form
+from webhook.policy.engine.sharing.forms import Form
+from webhook.policy.engine.sharing.shared_runs import RUN_LIMIT
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 GPUS = "object.spec.containers.exists(c, c.name == 'main')"
