@@ -36,15 +36,16 @@ class Store(Generic[Read]):
     """What was read of the objects of one resource, by NAMESPACE/NAME (or NAME). `read` returns None for an
     object that is left out.
 
-    `on_change` is called with the key each time a value changes. All changes happen under `lock`, so a thread
-    that holds the lock never sees half a list.
+    `on_change` is called each time a value changes, with the key, the former value and the new one; None
+    stands for no value. All changes happen under `lock`, so a thread that holds the lock never sees half a
+    list.
     """
 
     def __init__(
         self,
         read: Callable[[Json, Where], Read | None],
         kind: str,
-        on_change: Callable[[str], None],
+        on_change: Callable[[str, Read | None, Read | None], None],
         lock: threading.Lock,
     ) -> None:
         self.items: dict[str, Read] = {}
@@ -106,9 +107,9 @@ class Store(Generic[Read]):
             log.warning("left out: %s", line.why)
         if line.value is None:
             self._drop(line.key)
-        elif self.items.get(line.key) != line.value:
+        elif (former := self.items.get(line.key)) != line.value:
             self.items[line.key] = line.value
-            self._on_change(line.key)
+            self._on_change(line.key, former, line.value)
         self.bad.pop(line.key, None)
         if line.why:
             self.bad[line.key] = line.why
@@ -117,8 +118,8 @@ class Store(Generic[Read]):
     def _drop(self, key: str) -> None:
         self._versions.pop(key, None)
         self.bad.pop(key, None)
-        if self.items.pop(key, None) is not None:
-            self._on_change(key)
+        if (former := self.items.pop(key, None)) is not None:
+            self._on_change(key, former, None)
 
 
 def key_of(item: Json) -> str:

@@ -82,7 +82,7 @@ class NodeTaints:
 
 
 def _no_nodes() -> Store[_Tainted]:
-    return Store(_tainted, "Node", lambda _: None, threading.Lock())
+    return Store(_tainted, "Node", lambda *_: None, threading.Lock())
 
 
 def _tainted(item: Json, _: Where) -> _Tainted:

@@ -223,7 +223,7 @@ class ClusterWatch(Watches):
             self._static_problem = str(error)
         return self._static
 
-    def _node_changed(self, key: str) -> None:
+    def _node_changed(self, key: str, *_: object) -> None:
         self._picture.node_changed(key)
         self.news.set()
 
@@ -237,18 +237,17 @@ class ClusterWatch(Watches):
                 self._redescribed(path)
         return path
 
-    def _pod_changed(self, key: str) -> None:
+    def _pod_changed(self, key: str, _: BoundPod | None, pod: BoundPod | None) -> None:
         self._picture.pod_changed(key)
-        pod = self._pods.items.get(key)
         if self._schedulers.pod_changed(key, pod.shows if pod is not None else ()):
             self._picture.redescribe()
         self.news.set()
 
-    def _redescribed(self, _: str) -> None:
+    def _redescribed(self, *_: object) -> None:
         self._picture.redescribe()
         self.news.set()
 
-    def _regrouped(self, _: str) -> None:
+    def _regrouped(self, *_: object) -> None:
         """Records changed PodGroups: the snapshot stays, but stored workloads may belong to other gangs
         now.
         """

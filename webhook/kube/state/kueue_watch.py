@@ -31,7 +31,7 @@ class KueueWatch(Watches):
 
     def __init__(self, api: Api, on_change: Callable[[], None]) -> None:
         self._lock = threading.Lock()
-        self._store: Store[KueuePlace] = Store(kueue_place, "Workload", lambda _: on_change(), self._lock)
+        self._store: Store[KueuePlace] = Store(kueue_place, "Workload", lambda *_: on_change(), self._lock)
         find = partial(served_path, api, KUEUE, WORKLOADS)
         super().__init__([Reflector(api, f"{WORKLOADS}.{KUEUE}", self._store, find=find)])
 

@@ -105,7 +105,7 @@ def _typed(kind: ParamKind, item: Json, _: Where) -> Json:
     return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
 
 
-def _nothing(_: str) -> None:
+def _nothing(*_: object) -> None:
     """Does nothing: a changed parameter does not change the snapshot."""
 
 

@@ -21,7 +21,7 @@ class ParametersWatch(Watches):
         `on_change` is called after each change.
         """
         self._key = f"{namespace}/{PARAMETERS}"
-        self._store: Store[Json] = Store(_config_map, "ConfigMap", lambda _: on_change(), threading.Lock())
+        self._store: Store[Json] = Store(_config_map, "ConfigMap", lambda *_: on_change(), threading.Lock())
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         query = {"fieldSelector": f"metadata.name={PARAMETERS}"}
         super().__init__([Reflector(api, path, self._store, query=query)])

@@ -41,7 +41,7 @@ async def follow(answer: Callable[[web.Request], str]) -> None:
     async with TestServer(app) as server:
         api = Api(generated.Configuration(host=str(server.make_url("")).rstrip("/")))
         news = asyncio.Event()
-        store: Store[Any] = Store(lambda item, _: item, "Object", lambda _: news.set(), threading.Lock())
+        store: Store[Any] = Store(lambda item, _: item, "Object", lambda *_: news.set(), threading.Lock())
         find = partial(served_path, api, "scheduling.run.ai", "queues")
         running = asyncio.create_task(Reflector(api, "queues", store, find=find).run())
         try:

@@ -34,7 +34,7 @@ def store() -> tuple[Store[str], list[str], list[str]]:
             raise InputError("is bad", where)
         return document.get("word")
 
-    return Store(read, "Thing", changed.append, threading.Lock()), reads, changed
+    return Store(read, "Thing", lambda key, *_: changed.append(key), threading.Lock()), reads, changed
 
 
 def listed(kept: Store[str], *items: dict[str, object]) -> None:

@@ -37,7 +37,7 @@ async def test_a_watch_goes_on_after_a_token_that_could_not_be_read(monkeypatch:
         configuration.api_key["BearerToken"] = "bearer of-a-minute-ago"
         configuration.refresh_api_key_hook = read_token
         api = Api(configuration)
-        nodes: Store[Any] = Store(lambda item, _: item, "Node", lambda _: None, threading.Lock())
+        nodes: Store[Any] = Store(lambda item, _: item, "Node", lambda *_: None, threading.Lock())
         watch = Reflector(api, "/api/v1/nodes", nodes)
         running = asyncio.create_task(watch.run())
         async with asyncio.timeout(5):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.ledger.sqlite import SqliteLedger
 from tests.webhook.workloads import objects as o
@@ -19,7 +22,7 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.server.cluster_source import NoCluster
 from webhook.server.service import Service
 from webhook.wire.request import from_object
-from webhook.workloads.keys.annotation_keys import PLACEMENT
+from webhook.workloads.keys.annotation_keys import PLACEMENT, QUEUED_GATE
 from webhook.workloads.options import ReserveDefaults
 
 Json = dict[str, Any]
@@ -181,3 +184,35 @@ def test_nothing_is_gathered_into_gangs_while_no_object_waits(monkeypatch: pytes
     )
     assert [gang.group.name for gang in watch.queue()] == ["team/Job/demo"]
     assert gathered == [1]
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["ADDED", "MODIFIED", "DELETED"]),
+        st.sampled_from([("Job", "a"), ("Job", "b"), ("Pod", "a")]),
+        st.sampled_from(["u1", "u2"]),  # an object of the same name that is created again has another UID
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(EVENTS)
+def test_what_is_known_by_uid_and_what_waits_is_what_is_stored(events: list[Any]) -> None:
+    """Whatever comes and goes, in whatever order, as if all stored objects were searched."""
+    watch = watch_of()
+    for version, (event, (kind, name), uid, waits) in enumerate(events, start=1):
+        note = {PLACEMENT: '{"decision": "queued"}'} if waits else {}
+        manifest = o.annotated(o.JOB if kind == "Job" else o.POD, note)
+        if kind == "Pod" and waits:
+            manifest = {**manifest, "spec": {**manifest["spec"], "schedulingGates": [{"name": QUEUED_GATE}]}}
+        state = {"name": name, "uid": f"{kind}-{name}-{uid}", "resourceVersion": str(version)}
+        store = watch._pods if kind == "Pod" else watch._by_kind[kind][0]
+        store.changed(Event(event, {**manifest, "metadata": {**manifest["metadata"], **state}}))
+    stored = [entry for each in (watch._pods, *watch._works) for entry in each.items.values()]
+    waiting = [entry for entry in stored if (entry.gated if isinstance(entry, Unbound) else entry.queued)]
+    assert watch._say_they_wait == len(waiting)
+    for kind, name, uid in product(("Job", "Pod"), ("a", "b"), ("u1", "u2")):
+        is_stored = any(entry.ref.uid == f"{kind}-{name}-{uid}" for entry in stored)
+        assert watch.is_stored(f"team/{kind}/{name}", f"{kind}-{name}-{uid}") is is_stored
+        assert not watch.is_stored(f"other/{kind}/{name}", f"{kind}-{name}-{uid}")
