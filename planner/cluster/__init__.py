@@ -8,7 +8,7 @@
 - `switch_graph`: a topology's switches and links
 - `delta`: the difference between two snapshots, as a value that can be sent to another process
 - `usage`: bound pods and reservations by node, and what is taken and free on one node
-- `persistent_map`: an immutable mapping with cheap changes
+- `persistent_map`: an immutable mapping with cheap changes; `sequence_delta`: the changes of a long sequence
 - `capacity`, `capacity_cache`: the free capacity of a domain as a value, so equal domains are computed once
 - `plan_cache`: results that later plans can reuse, and when each entry becomes stale
 - `census`: counts for people: GPUs by domain, by node and by namespace

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from planner.cluster.hardware_update import FACTS, with_hardware
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.persistent_map import may_differ
+from planner.cluster.sequence_delta import Splice, sequence_delta, spliced
 from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod
@@ -34,10 +35,8 @@ class SnapshotDelta:
     """The records that differ between two snapshots.
 
     `revision`: the book's revision in the later snapshot. `facts`: the later values of the fields of
-    `Infrastructure` that differ (`FACTS`), by name. `nodes`, `pods`: those that are new or changed. `ended`:
-    gangs that have a reservation only in the earlier snapshot; `held`: the reservations that are new or
-    changed. `order`: the gangs of all later reservations, in order; None if the order follows from `held`:
-    unchanged reservations first, then those of `held`.
+    `Infrastructure` that differ (`FACTS`), by name. `nodes`, `pods`: those that are new or changed.
+    `reservations`: the changes of the sequence of all reservations.
     """
 
     revision: int
@@ -46,15 +45,13 @@ class SnapshotDelta:
     gone_pods: tuple[BoundPod, ...] = ()
     pods: tuple[BoundPod, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    ended: tuple[str, ...] = ()
-    held: tuple[Reservation, ...] = ()
-    order: tuple[str, ...] | None = None
+    reservations: tuple[Splice[Reservation], ...] = ()
 
     @property
     def changes(self) -> int:
         """The number of records that differ."""
-        parts = (self.gone_nodes, self.nodes, self.gone_pods, self.pods, self.ended, self.held)
-        return sum(map(len, parts))
+        records = sum(map(len, (self.gone_nodes, self.nodes, self.gone_pods, self.pods)))
+        return records + sum(max(splice.gone, len(splice.new)) for splice in self.reservations)
 
 
 def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
@@ -65,10 +62,9 @@ def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
     if len(gone_nodes) + len(nodes) > MANY:
         return None
     gone_pods, pods = _pods(former, latest)
-    ended, held, order = _reservations(former, latest)
-    difference = SnapshotDelta(
-        latest.revision, gone_nodes, nodes, gone_pods, pods, _facts(former, latest), ended, held, order
-    )
+    splices = sequence_delta(former.reservations, latest.reservations)
+    facts = _facts(former, latest)
+    difference = SnapshotDelta(latest.revision, gone_nodes, nodes, gone_pods, pods, facts, splices)
     return difference if difference.changes <= MANY else None
 
 
@@ -87,14 +83,9 @@ def apply_delta(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
         snapshot = snapshot.with_pod(pod)
     if difference.facts:
         snapshot = with_hardware(snapshot, _with_facts(snapshot.base, difference.facts))
-    held = {reservation.gang: reservation for reservation in difference.held}
-    gone = {*difference.ended, *held}
-    reservations = [r for r in former.reservations if r.gang not in gone]
-    reservations += difference.held
-    if difference.order is not None:
-        by_gang = {reservation.gang: reservation for reservation in reservations}
-        reservations = [by_gang[gang] for gang in difference.order]
-    return snapshot.with_book(Book(difference.revision, tuple(reservations)))
+    return snapshot.with_book(
+        Book(difference.revision, spliced(former.reservations, difference.reservations))
+    )
 
 
 def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
@@ -140,18 +131,3 @@ def _pods(former: Snapshot, latest: Snapshot) -> tuple[tuple[BoundPod, ...], tup
         if len(gone) + len(pods) > MANY:
             break
     return tuple(gone), tuple(pods)
-
-
-def _reservations(
-    former: Snapshot, latest: Snapshot
-) -> tuple[tuple[str, ...], tuple[Reservation, ...], tuple[str, ...] | None]:
-    if former.reservations is latest.reservations:
-        return (), (), None
-    before = {reservation.gang: reservation for reservation in former.reservations}
-    now = {reservation.gang: reservation for reservation in latest.reservations}
-    ended = tuple(gang for gang in before if gang not in now)
-    held = tuple(r for r in latest.reservations if _differ(before.get(r.gang), r))
-    gone = {*ended, *(reservation.gang for reservation in held)}
-    expected = [gang for gang in before if gang not in gone]
-    expected += [reservation.gang for reservation in held]
-    return ended, held, None if expected == list(now) else tuple(now)

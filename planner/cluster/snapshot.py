@@ -15,6 +15,7 @@ from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
 from planner.cluster.infrastructure import STATED_SETTINGS, Infrastructure, ordered
 from planner.cluster.plan_cache import DerivedValues
+from planner.cluster.sequence_delta import sequence_delta
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.cluster.usage.node_usage import NodeUsage
@@ -206,16 +207,13 @@ class Snapshot:
     def with_book(self, book: Book) -> Snapshot:
         """Returns the same cluster with exactly the reservations of the ledger's book."""
         latest_snapshot = self.latest
-        # Nearly all reservations are the same objects as in the former book. Comparing identities first
-        # avoids comparing thousands of them field by field for each decision.
-        former_ids = set(map(id, latest_snapshot.reservations))
-        ids = set(map(id, book.reservations))
-        unknown = {held.gang: held for held in book.reservations if id(held) not in former_ids}
-        equal = {gang for gang, held in unknown.items() if latest_snapshot.holding(gang) == held}
-        removed = [
-            held for held in latest_snapshot.reservations if id(held) not in ids and held.gang not in equal
-        ]
-        added = [held for gang, held in unknown.items() if gang not in equal]
+        former = latest_snapshot.reservations
+        splices = sequence_delta(former, book.reservations)
+        unknown = [held for splice in splices for held in splice.new]
+        equal = {held.gang for held in unknown if latest_snapshot.holding(held.gang) == held}
+        added = [held for held in unknown if held.gang not in equal]
+        missing = (held for place, gone, _ in splices for held in former[place : place + gone])
+        removed = [held for held in missing if held.gang not in equal]
         snapshot = latest_snapshot._with_reservations(book.reservations, removed, added, book.revision)
         self.index.latest = snapshot
         return snapshot

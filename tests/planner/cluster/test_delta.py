@@ -11,6 +11,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from planner.cluster import delta as deltas
 from planner.cluster.delta import SnapshotDelta, apply_delta, delta
 from planner.cluster.persistent_map import PersistentMap
+from planner.cluster.sequence_delta import Splice
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.reservation import Book
@@ -78,7 +79,7 @@ def test_only_what_changed_is_named() -> None:
         moment = moment.with_reservation(held).with_pod(BoundPod(f"x/p{number}", "a1", amounts(gpu=1)))
     pod = BoundPod("x/p1", "a1", amounts(gpu=2))
     difference = delta(moment, moment.with_pod(pod).without("x/Job/g1"))
-    assert difference == SnapshotDelta(0, pods=(pod,), ended=("x/Job/g1",))
+    assert difference == SnapshotDelta(0, pods=(pod,), reservations=(Splice(1, 1, ()),))
 
 
 def test_the_order_of_reservations_is_kept() -> None:

@@ -11,7 +11,7 @@ permissions).
 - `conversation`: what the waiting thread sends with a job, and its answers to questions
 - `child`: the code that a worker runs
 - `worker_environment`: the environment of a decision in a worker
-- `messages`: the messages; `link`: how they are sent; `sequences`: differences of long lists
+- `messages`: the messages; `link`: how they are sent
 - `cores`: how many cores this process may use
 
 Begin with `pool`.

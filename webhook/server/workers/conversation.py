@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from planner.cluster.sequence_delta import sequence_delta
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.server.workers.messages import EnvironmentReply, Question, Surroundings, Topic
-from webhook.server.workers.sequences import sequence_delta
 from webhook.wire.request import AdmissionRequest
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from planner.cluster.sequence_delta import spliced
 from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
 from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import AccessDecision, Environment, Query
 from webhook.policy.model.policy import ParamKind
 from webhook.server.workers.messages import Question, Surroundings
-from webhook.server.workers.sequences import sequence_after
 from webhook.wire.request import UserInfo
 
 Ask = Callable[[Question], Any]
@@ -65,7 +65,7 @@ def _sequence(
     key = (topic, *words)
     if key not in asked:
         former = memory.sequences.get(key, ())
-        asked[key] = memory.sequences[key] = sequence_after(former, ask(Question(topic, words)))
+        asked[key] = memory.sequences[key] = spliced(former, ask(Question(topic, words)))
     return asked[key]
 
 

@@ -7,30 +7,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from webhook.server.workers import link as links
 from webhook.server.workers.cores import given_cores
 from webhook.server.workers.link import LinkLost, WorkerLink
-from webhook.server.workers.sequences import SequenceDelta, sequence_after, sequence_delta
-
-ITEMS = tuple((number,) for number in range(6))
-LISTS = st.lists(st.sampled_from(ITEMS), max_size=8)
-
-
-@given(LISTS, LISTS)
-def test_a_list_follows_another(former: list[object], latest: list[object]) -> None:
-    """By what differs, in its order, whatever is twice in it."""
-    assert sequence_after(former, sequence_delta(former, latest)) == tuple(latest)
-
-
-def test_of_a_long_list_only_what_changed_is_sent() -> None:
-    """One item in the middle; and none where nothing changed."""
-    former = [(number,) for number in range(1000)]
-    latest = [*former[:500], ("new",), *former[501:]]
-    assert sequence_delta(former, latest) == SequenceDelta(500, (("new",),), 499)
-    assert sequence_delta(former, list(former)) == SequenceDelta(1000, (), 0)
 
 
 @pytest.mark.parametrize(
