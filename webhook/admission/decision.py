@@ -22,7 +22,6 @@ from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.admission.ledger_steps import (
     LedgerStep,
-    claimed_reservations,
     claiming,
     claims_of_all_gangs,
     releasing,
@@ -258,7 +257,6 @@ def _patched(
 ) -> Decision:
     """Returns the decision with one patch from the received object to `result`, or with the refusal."""
     original: Json = context.request.object or {}
-    before = context.snapshot.reservations if context.snapshot is not None else ()
     refused = refusal(mutated.errors, findings, plan)
     response = refused or Response(True, patch_between(original, result))
     response = completed(
@@ -267,7 +265,7 @@ def _patched(
     return Decision(
         with_changes(response, effects) if effects and refused is None else response,
         result if refused is None else original,
-        reserving(context.request, plan, claimed_reservations(before)) if refused is None else (),
+        reserving(context.request, plan, context.snapshot, claimed=True) if refused is None else (),
         plan,
         mutated,
         effects,
@@ -330,14 +328,13 @@ def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None)
 def _validated_steps(
     context: RequestContext, evaluation: Evaluation, obj: Json, plan: WorkloadPlan | None
 ) -> tuple[LedgerStep, ...]:
-    before = context.snapshot.reservations if context.snapshot is not None else ()
     if evaluation.original.suspended:
-        return releasing_suspended(obj, before)
+        return releasing_suspended(obj, context.snapshot.reservations if context.snapshot is not None else ())
     if context.request.operation == "CREATE" and not _placement(obj).decision:
         # The mutating call planned nothing: the namespace had another mode than `enforce` at that time, or
         # there was no mutating call. The object is pinned to no place, so a reservation would be of no use.
         return ()
-    return (*reserving(context.request, plan, before), *claiming(context.request, plan))
+    return (*reserving(context.request, plan, context.snapshot), *claiming(context.request, plan))
 
 
 def _placement(obj: Json) -> PlacementAnnotation:

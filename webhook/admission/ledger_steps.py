@@ -58,32 +58,34 @@ def reservation_identity(held: Reservation) -> tuple[object, ...]:
 
 
 def reserving(
-    request: AdmissionRequest, plan: WorkloadPlan | None, before: Iterable[Reservation]
+    request: AdmissionRequest, plan: WorkloadPlan | None, before: Snapshot | None, *, claimed: bool = False
 ) -> tuple[LedgerStep, ...]:
     """Returns the steps that make the plan's reservations; none for reservations that `before` contains.
+
+    `claimed`: only claimed reservations count as contained, because no other call can withdraw them. Another
+    call may have made a hold, and withdraws it if it meets a conflict. The mutating call therefore reserves
+    again each place for which it finds only a hold; the ledger writes nothing if that hold is still valid.
 
     On an update, the steps have the object's UID, because the ledger compares it with the owner of a claimed
     reservation before its place is changed.
     """
     if plan is None:
         return ()
-    identities = [reservation_identity(held) for held in before]
+
+    def is_contained(held: Reservation) -> bool:
+        former = before.holding(held.gang) if before is not None else None
+        return (
+            former is not None
+            and reservation_identity(former) == reservation_identity(held)
+            and (former.state == "claimed" or not claimed)
+        )
+
     owner_uid = _uid(request.old_object)
     return tuple(
         Wish(replace(held, owner_uid=owner_uid), plan.snapshot.revision, headroom(plan.snapshot, held))
         for held in plan.reservations
-        if reservation_identity(held) not in identities
+        if not is_contained(held)
     )
-
-
-def claimed_reservations(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
-    """Returns the claimed reservations, which no other call can withdraw.
-
-    Another call may have made a hold, and withdraws it if it meets a conflict. The mutating call therefore
-    reserves again each place for which it finds only a hold; the ledger writes nothing if that hold is still
-    valid.
-    """
-    return tuple(held for held in reservations if held.state == "claimed")
 
 
 def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
