@@ -31,7 +31,7 @@ def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> Resolve
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
     space = namespace_of(group.name)
-    neighbours = [neighbour for neighbour in neighbours_of(snapshot, group) if neighbour.space == space]
+    neighbours = [n for n in neighbours_of(snapshot, group, frozenset((space,))) if n.space == space]
     shapes = {pod_set.name: pod_set.shape for pod_set in group.pod_sets}
     for pod_set in group.pod_sets:
         if pod_set.count:
