@@ -53,6 +53,15 @@ def _affinity_matches(shape: PodShape, node: Node) -> bool:
     return any(term_matches(term, node) for term in shape.affinity)
 
 
+def permits(shape: ResolvedShape, node: Node) -> bool:
+    """Reports whether the pod's node selector, required node affinity and permanent exclusions (of volumes)
+    allow the node. Exclusions that may end by themselves (`passing`) are ignored.
+    """
+    return affinity_allows(shape, node) and not any(
+        is_excluded(exclusion, node) for exclusion in shape.exclusions if not exclusion.passing
+    )
+
+
 def is_excluded(exclusion: NodeExclusion, node: Node) -> bool:
     """Reports whether the exclusion keeps pods from the node."""
     value = node.name if exclusion.key == NODE_NAME_FIELD else node.labels.get(exclusion.key)

@@ -19,9 +19,9 @@ from planner.model.answer import Answer
 from planner.model.claim_spec import is_claim_spec
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation
-from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
+from planner.model.resolved import ResolvedPodGroup, resolved_group
 from planner.model.topology import ROOT, Domain, Topology
-from planner.node.eligibility import affinity_allows, is_excluded
+from planner.node.eligibility import permits
 from planner.request.device_claims import with_devices
 from planner.request.levels import level_key
 from planner.request.topology_choice import candidates
@@ -88,7 +88,8 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
         return None
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     if not reservation.assignments or not all(
-        _satisfies_node_rules(snapshot, sets[a.pod_set], a.node) for a in reservation.assignments
+        (node := snapshot.nodes.get(a.node)) is not None and permits(sets[a.pod_set].shape, node)
+        for a in reservation.assignments
     ):
         return None
     try:
@@ -140,18 +141,6 @@ def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") ->
         reason=reason,
         message=message,
         replayed=True,
-    )
-
-
-def _satisfies_node_rules(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
-    """Reports whether the node exists and satisfies the pods' node selector, required node affinity and
-    permanent exclusions (of volumes). Exclusions that may end by themselves (`passing`) are ignored.
-    """
-    node = snapshot.nodes.get(name)
-    if node is None or not affinity_allows(pod_set.shape, node):
-        return False
-    return not any(
-        is_excluded(exclusion, node) for exclusion in pod_set.shape.exclusions if not exclusion.passing
     )
 
 

@@ -25,7 +25,6 @@ from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.path import Path, find
-from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.gate import is_gated
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.pod_affinity import is_pinned, terms_of_annotation, without_former_placement
@@ -33,6 +32,7 @@ from webhook.placement.pod_gang import has_stamped_template
 from webhook.placement.schedulers.evictions import before_evictions
 from webhook.placement.schedulers.kai_queue import within_kai_queue
 from webhook.placement.schedulers.kueue_admission import in_kueues_queue
+from webhook.placement.shared_gangs.gang_seat import with_gang_seat
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved

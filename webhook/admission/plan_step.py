@@ -20,13 +20,13 @@ from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.context import RequestContext
 from webhook.admission.updates.unchanged import starts_pods
 from webhook.jsontools.path import find
-from webhook.placement.gang_seat import shared_gang_changed
 from webhook.placement.hold import has_bound_pod
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.pod_gang import has_stamped_template, is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.schedulers.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
+from webhook.placement.shared_gangs.gang_seat import shared_gang_changed
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload, wants_plan

@@ -4,8 +4,7 @@
 - `pod_gang`: the gang of a pod, and the plan that this gang already has
 - `queue`: plans waiting gangs before a newly applied one, in the `fair_order` of priority, namespace share
   and age
-- `gang_seat`: gives seats to an object that arrives for a gang which holds a place already; `gang_members`:
-  combines the stored objects of one gang
+- `shared_gangs`: seats for the objects of a gang that consists of several objects
 - `stamp`: writes the plan as annotations and scheduling gate, and reads it back
 - `pod_affinity`: removes the node affinity that an earlier plan wrote
 - `stated_amounts`: the amounts that the author of an object stated, before policies changed them

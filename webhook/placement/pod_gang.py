@@ -187,7 +187,7 @@ def replay_for_pod(
 
 def _is_other_group(held: Reservation, own: PodGroup) -> bool:
     """Returns whether a reservation is of a gang that pods join (`POD_GANGS`), but not of this pod's gang:
-    the pod names another gang, or the gang has no seat for it (`gang_seat`).
+    the pod names another gang, or the gang has no seat for it (`shared_gangs.gang_seat`).
     """
     kind = kind_of(held.gang)
     return kind in POD_GANGS and kind != "Pod" and held.gang != own.name

@@ -21,9 +21,9 @@ from planner.planning.node_affinity import requirements
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
-from webhook.placement.gang_seat import with_whole_sets
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
 from webhook.placement.schedulers.kai_preemption import makes_room
+from webhook.placement.shared_gangs.gang_seat import with_whole_sets
 from webhook.workloads import Workload, asks_for_gpus
 
 _GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}

@@ -15,8 +15,10 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import ClaimRequest, Claims, ResourceClaim
 from planner.ledger.conflicts import Wish
-from planner.model.pod import BoundPod
+from planner.model.labels import Requirement
+from planner.model.pod import BoundPod, VolumeClaim
 from planner.model.reservation import Reservation
+from planner.model.volumes import PersistentVolume, Volumes
 from tests.builders import amounts, cluster
 from tests.policies.helpers import policies
 from tests.webhook.workloads import objects as o
@@ -220,3 +222,61 @@ def test_a_pod_that_claims_more_than_a_seat_has_moves_no_other() -> None:
     decision = ask(snapshot, of, claiming)
     assert any("asks for more than a seat of" in warning for warning in decision.response.warnings)
     assert seats(applied(snapshot, of, claiming)) == before
+
+
+def on(node: str, obj: Any) -> Any:
+    """The pod, which may be on this node only."""
+    obj["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    return obj
+
+
+@pytest.mark.parametrize("gpus", [4, 8])
+def test_a_pod_that_no_seat_of_its_gang_is_for_moves_no_other(gpus: int) -> None:
+    """Both seats are in r1, and one has no pod. The whole gang moved to r2, away from the pod that runs."""
+    of = group(minMember=2, topologyPolicy={"scope": "rack"})
+    snapshot = applied(cluster(RACKS), of, pod("first", "worker", 8), starts=True)
+    snapshot = applied(snapshot, of, pod("second", "worker", 8))
+    before = seats(snapshot)
+    third = on("e", pod("third", "worker", gpus))
+    decision = ask(snapshot, of, third)
+    assert "may not be on the nodes of the seats of team/PodGroup/serve: planned by itself" in (
+        " ".join(decision.response.warnings)
+    )
+    assert seats(applied(snapshot, of, third)) == before
+    assert ask(snapshot, of, decision.object, "validate").response.allowed
+
+
+def test_a_pod_whose_volume_is_elsewhere_moves_no_other() -> None:
+    """As with a node selector: its volume is on the node e."""
+    on_e = Requirement("kubernetes.io/hostname", "In", ("e",))
+    volumes = Volumes.of(
+        [VolumeClaim("team/data", volume="disk", bound=True), PersistentVolume("disk", affinity=((on_e,),))]
+    )
+    snapshot = cluster(RACKS)
+    snapshot = snapshot.evolve(base=replace(snapshot.base, volumes=volumes), changed_nodes=frozenset())
+    of = group(minMember=2, topologyPolicy={"scope": "rack"})
+    for name in ("first", "second"):
+        snapshot = applied(snapshot, of, pod(name, "worker", 8))
+    before = seats(snapshot)
+    third = pod("third", "worker", 8)
+    third["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    assert seats(applied(snapshot, of, third)) == before
+
+
+def test_a_pod_that_may_not_be_on_a_kept_seat_has_one_beside_it() -> None:
+    """The seat that is kept for the second pod is on a; this one may be on b, in the same rack."""
+    of = group(minMember=2, topologyPolicy={"scope": "rack"})
+    snapshot = applied(cluster(RACKS), of, pod("first", "worker", 4))
+    assert seats(snapshot) == {("worker", "a"): 1, ("others", "a"): 1}
+    after = seats(applied(snapshot, of, on("b", pod("second", "worker", 4))))
+    assert sorted(node for _, node in after.elements()) == ["a", "b"]
+
+
+def test_a_pod_for_which_the_nodes_of_its_gang_are_too_small_has_one_beside_them() -> None:
+    """The gang requires a rack and holds half of a node of it; three whole nodes of this rack are free."""
+    of = group(minMember=2, topologyPolicy={"scope": "rack"})
+    snapshot = applied(cluster(RACKS), of, pod("decode", "decode", 4))
+    assert hold(snapshot).domains == (("r1", "a"),)
+    snapshot = applied(snapshot, of, pod("prefill", "prefill", 8))
+    assert seats(snapshot) == {("decode", "a"): 1, ("prefill", "b"): 1}
+    assert hold(snapshot).domains == (("r1",),)

@@ -11,8 +11,8 @@ from planner.model.reservation import Reservation
 from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang, on_seats
 from webhook.kube.state.kueue_flavors import of_pods, within_flavors
-from webhook.placement.gang_members import GangMember, SeatNames, seated_gang, with_added_seats
 from webhook.placement.hold_limits import HoldLimits
+from webhook.placement.shared_gangs.gang_members import GangMember, SeatNames, seated_gang, with_added_seats
 from webhook.placement.workload_plan import GangPlan, plan_workload
 
 
@@ -23,7 +23,7 @@ def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang,
     if not gang.members:
         return gang, ()
     bound = [pod.requests for pod in snapshot.bound.of_gang(gang.name, held.id)]
-    seated = seated_gang(held, gang.group, gang.members, bound)
+    seated = seated_gang(snapshot, held, gang.group, gang.members, bound)
     late = {member.uid for member in seated.left}
     refs = tuple(ref for ref in gang.refs if ref.uid not in late)
     pods = on_seats(gang.pods, seated.seats)
@@ -51,7 +51,7 @@ def beside_held(
 
     `pods`: the member's unbound pods; its seats are on the nodes of their Kueue flavors.
     """
-    workload, seats = with_added_seats(held, group, member)
+    workload, seats = with_added_seats(snapshot, held, group, member)
     (group,) = workload.gangs
     stated = of_pods(group, on_seats(pods, {member.uid: seats}))
     own = {name: stated[name] for name in seats.values()}

@@ -75,7 +75,6 @@ from webhook.kube.state.kueue_flavors import (
     without_labels,
 )
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
-from webhook.placement.gang_members import GangMember
 from webhook.placement.hold import is_used
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
@@ -85,6 +84,7 @@ from webhook.placement.pod_affinity import (
     without_placement_affinity,
 )
 from webhook.placement.queue import plan_queue
+from webhook.placement.shared_gangs.gang_members import GangMember
 from webhook.placement.workload_plan import short_of_place
 
 MAX_PLANNED = 64

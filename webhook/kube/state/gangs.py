@@ -11,9 +11,9 @@ from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER, NodeSelection
 from planner.model.podgroup import PodGroup
 from webhook.kube.state.gang_size import gang_size_left
-from webhook.placement.gang_members import GangMember
-from webhook.placement.gang_seat import stamped_seats
 from webhook.placement.pod_gang import gang_name_of, is_of_gang
+from webhook.placement.shared_gangs.gang_members import GangMember
+from webhook.placement.shared_gangs.gang_seat import stamped_seats
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.stated_amounts import as_noted
 from webhook.workloads import KINDS, Workload, read, wants_plan

@@ -208,6 +208,28 @@ def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_som
     assert {pod.pod_set for pod in admit.gang.pods} == {"decode"}
 
 
+def test_a_member_that_may_not_be_on_the_free_seats_of_its_gang_moves_no_other() -> None:
+    """The Job decode is gone. A Job of its size takes its seats only if the pods may be on their nodes."""
+    state, (prefill, _) = stored(cluster(RACKS), PREFILL, DECODE)
+    state = claimed(state)
+    (free,) = {node for part, node in seats(state) if part == "decode"}
+    (late,) = Member("Job", "late", 2, 4).objects()
+    requirement = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [free]}
+    late["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [requirement]}]
+        }
+    }}  # fmt: skip
+    late["metadata"]["annotations"] = {"bayplan.dev/placement": '{"decision": "queued"}'}
+    works = (prefill, watched(late))
+    seen = watching(state, works, pods_of(*works))
+    assert not done(seen, MoveTo)
+    (admit,) = done(seen, Admit)
+    after = places(admit.reservation.assignments)
+    assert seats_of_members(seats(state)) <= after
+    assert {node for part, node in after if part == "late"}.isdisjoint({free})
+
+
 def joined_late() -> tuple[Snapshot, tuple[Work, Work], tuple[Unbound, ...]]:
     """Two Jobs, of which the first holds two seats in the rack of a to f; the pods of the second, which had
     no room, wait for 100 s."""

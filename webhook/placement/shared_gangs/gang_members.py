@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
-from webhook.placement.gang_seat import GangSeats
+from webhook.placement.shared_gangs.seats import GangSeats
 from webhook.workloads import Workload
 from webhook.workloads.shared_gangs.merge import pod_set_in, with_whole_gang
 from webhook.workloads.shared_gangs.pod_groups import OTHERS
@@ -92,13 +93,17 @@ def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
 
 
 def seated_gang(
-    held: Reservation, group: PodGroup, members: Iterable[GangMember], bound: Iterable[Resources]
+    snapshot: Snapshot,
+    held: Reservation,
+    group: PodGroup,
+    members: Iterable[GangMember],
+    bound: Iterable[Resources],
 ) -> SeatedGang:
     """Returns the gang with its members on the seats of its reservation `held`.
 
     Members whose annotations name the reservation have seats already; members that wait get free ones.
     `group`: the gang as its members request it. `bound`: the requests of each bound pod of the gang."""
-    kept = GangSeats(held)
+    kept = GangSeats(held, snapshot.nodes)
     listed = sorted(members, key=lambda member: member.workload.name)
     placed = [member for member in listed if held.id in member.ids]
     seats: dict[str, SeatNames] = {}
@@ -127,12 +132,14 @@ def seated_gang(
     return SeatedGang(_as_held(kept, group, listed, shapes), seats, tuple(left))
 
 
-def with_added_seats(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workload, SeatNames]:
+def with_added_seats(
+    snapshot: Snapshot, held: Reservation, group: PodGroup, member: GangMember
+) -> tuple[Workload, SeatNames]:
     """Returns the member's workload with the gang extended by seats for this member, and the names of these
     seats.
 
     In the gang, PodSets are split by node; `plan_workload` merges them again (`with_whole_sets`)."""
-    kept = GangSeats(held)
+    kept = GangSeats(held, snapshot.nodes)
     names = kept.names([own.name for own in member.own])
     share = member.workload.share
     workload = replace(
@@ -155,7 +162,7 @@ def _placed_seat(kept: GangSeats, own: PodSet, stamp: str) -> str:
     names = [name for name, _ in kept.held.requests]
     if stamp in names:
         return stamp
-    return next(iter([*_alike(kept, own), *kept.fitting(own)]), "")
+    return next(iter(_ordered(kept, own, kept.large_enough(own))), "")
 
 
 def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tuple[SeatNames, Counter[str]]:
@@ -165,7 +172,7 @@ def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tupl
     chosen: dict[str, str] = {}
     free = free.copy()
     for own in member.own:
-        candidates = (*_alike(kept, own), *kept.fitting(own))
+        candidates = _ordered(kept, own, kept.fitting(own))
         name = next((name for name in candidates if free[name] >= own.count), "")
         if not name:
             return {}, free
@@ -174,10 +181,11 @@ def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tupl
     return chosen, free
 
 
-def _alike(kept: GangSeats, own: PodSet) -> list[str]:
-    """Returns the names of the PodSets whose seats equal the requests of these pods, their own name first."""
-    names = [name for name, amounts in kept.held.requests if dict(amounts) == dict(own.shape.requests)]
-    return sorted(names, key=lambda name: (name != own.name, name))
+def _ordered(kept: GangSeats, own: PodSet, names: Iterable[str]) -> list[str]:
+    """Returns these names of PodSets, those whose seats equal the requests of the pods first, and of these
+    the pods' own name."""
+    alike = {name for name, amounts in kept.held.requests if dict(amounts) == dict(own.shape.requests)}
+    return sorted(names, key=lambda name: (name not in alike, name != own.name, name))
 
 
 def _on_nodes(kept: GangSeats, bound: Iterable[Resources]) -> Counter[str]:
