@@ -310,6 +310,10 @@ def best_attempt(tried: SearchResult) -> LevelAttempt:
 def shortfall_of(part: PodGroup, result: SearchResult) -> Shortfall:
     """Returns the shortfall of a part of the gang. `result`: its failed search; the largest number of pods
     that fit at any of its levels becomes `Shortfall.fits`.
+
+    Of PodSets that each require one domain, a search counts whole ones, but fewer of their pods may fit.
     """
-    fits = max((attempt.fits for attempt in result.attempts), default=0)
-    return Shortfall(tuple(p.name for p in part.pod_sets if p.count), result, fits)
+    sets = [pod_set for pod_set in part.pod_sets if pod_set.count]
+    counts_whole_sets = len(sets) > 1 and any(pod_set.constraint.required for pod_set in sets)
+    fits = part.size - 1 if counts_whole_sets else max((a.fits for a in result.attempts), default=0)
+    return Shortfall(tuple(pod_set.name for pod_set in sets), result, fits)

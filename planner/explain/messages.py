@@ -58,15 +58,11 @@ def too_large(
     `best`: the best attempt in the empty cluster. `nodes`: all nodes by cause, "" if each has room for a pod.
     `ways`: what would work.
     """
-    level = result.request.required
-    subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
-    if level == ROOT:
-        have = _has_room("the whole cluster", group, best)
-    else:
-        key = short(result.tree.topology.levels[level])
-        subject += f" required in one {key}"
-        have = _has_room(f"the largest {key}, {name_of(best.domain)},", group, best)
-    return _with_ways(f"{subject} {_fit(group)} not fit the empty cluster: {have}.", nodes, ways)
+    key = _required_key(result)
+    place = f"the largest {key}, {name_of(best.domain)}," if key else "the whole cluster"
+    have = _has_room(place, group, best)
+    fit = f"{'does' if group.size == 1 else 'do'} not fit the empty cluster"
+    return _with_ways(f"{_subject(group, result)} {fit}: {have}.", nodes, ways)
 
 
 def no_room(
@@ -77,17 +73,12 @@ def no_room(
     `best`: the best attempt now. `nodes`: all nodes by cause, "" if each has room for a pod. `ways`: what
     would work now. `awaited`: the gang whose end makes room, or "".
     """
-    level = result.request.required
-    subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
-    if level == ROOT:
-        have = _has_room("the cluster", group, best)
-    else:
-        key = short(result.tree.topology.levels[level])
-        subject += f" required in one {key}"
-        place = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
-        have = _has_room(place, group, best)
+    key = _required_key(result)
+    name = f", {name_of(best.domain)}," if best.domain else ""
+    place = f"the best {key}{name}" if key else "the cluster"
+    have = _has_room(place, group, best)
     fit = f"fit{'s' if group.size == 1 else ''} the empty cluster but not now"
-    message = _with_addition(f"{subject} {fit}: {have} now.", nodes)
+    message = _with_addition(f"{_subject(group, result)} {fit}: {have} now.", nodes)
     wait = f"As asked, it fits once {awaited} ends" if awaited else ""
     return _with_ways(message, wait, ways, moment=" now")
 
@@ -146,32 +137,53 @@ def _sets(pod_class: PodClass) -> str:
     return " and ".join(name for name, _ in pod_class.parts)
 
 
-def _fit(group: PodGroup) -> str:
-    return "does" if group.size == 1 else "do"
+def _subject(group: PodGroup, result: SearchResult) -> str:
+    """Returns the text for the part of a gang that does not fit, with the levels that it requires. It begins
+    with the names of the PodSets if the failed level is their own.
+    """
+    key = _required_key(result)
+    sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
+    own_level = key and all(pod_set.constraint.required for pod_set in sets)
+    names = f"{' and '.join(pod_set.name for pod_set in sets)}: " if own_level else ""
+    gpus = f" ({counted(group.gpus, 'GPU')})" if group.gpus else ""
+    required = f" required in one {key}" if key else ""
+    return f"{names}{pods(group.size)}{gpus}{required}{_own_levels(result)}"
 
 
-def _set_prefix(group: PodGroup, result: SearchResult) -> str:
-    """Returns the PodSet's name and a colon if the failed level is the PodSet's own, else ""."""
-    has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
-    return f"{group.pod_sets[0].name}: " if has_own_level and result.request.required > ROOT else ""
+def _required_key(result: SearchResult) -> str:
+    """Returns the short name of the level of which one domain must hold all; "" for no such level."""
+    level = result.request.required
+    return short(result.tree.topology.levels[level]) if level > ROOT else ""
+
+
+def _own_levels(result: SearchResult) -> str:
+    """Returns text about the slices and PodSets that must be in one domain of a level each; "" for none."""
+    texts: dict[str, None] = {}
+    sets: dict[str, list[str]] = {}
+    for pod_class in result.request.pod_classes:
+        size, level = pod_class.slice_size, max(pod_class.slice_level, pod_class.required)
+        if level > result.request.required:
+            domain = f"in one {short(result.tree.topology.levels[level])}"
+            together = next((names for index, names in pod_class.co_located_at if index == level), ())
+            if together:
+                texts[f"{' and '.join(together)} {domain}"] = None
+            elif size == 1 or (len(pod_class.parts) > 1 and pod_class.parts[0][1] == size):
+                sets.setdefault(domain, []).extend(name for name, _ in pod_class.parts)
+            else:
+                texts[f"each slice of {size} {domain}"] = None
+    for domain, names in sets.items():
+        texts[f"{'each of ' if len(names) > 1 else ''}{' and '.join(names)} {domain}"] = None
+    return f", {' and '.join(texts)}," if texts else ""
 
 
 def _has_room(place: str, group: PodGroup, best: LevelAttempt) -> str:
     pod_gpus = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
     gpus = (
-        f" ({_gpu_count(best.fits * min(pod_gpus))})"
+        f" ({counted(best.fits * min(pod_gpus), 'GPU')})"
         if len(pod_gpus) == 1 and best.fits and min(pod_gpus)
         else ""
     )
     return f"{place} has room for {best.fits} of {pods(group.size)}{gpus}"
-
-
-def _gpus(group: PodGroup) -> str:
-    return f" ({_gpu_count(group.gpus)})" if group.gpus else ""
-
-
-def _gpu_count(count: int) -> str:
-    return counted(count, "GPU")
 
 
 def name_of(domain: Domain) -> str:

@@ -72,7 +72,16 @@ def topology_request(
             pod_classes.append(pod_class)
     pod_classes = _with_shared_levels(group, topology, pod_classes)
     required, pod_classes = _with_affinity_levels(topology, required, segmented(group, pod_classes))
-    return TopologyRequest(topology, required, preferred, merged(pod_classes), tuple(warnings))
+    classes = merged(_without_implied_level(pod_class, required) for pod_class in pod_classes)
+    return TopologyRequest(topology, required, preferred, classes, tuple(warnings))
+
+
+def _without_implied_level(pod_class: PodClass, required: int) -> PodClass:
+    """Returns the class without its own required level if the level that the whole gang requires implies it,
+    so that it can be merged with classes that have none, and counts how many of its pods fit.
+    """
+    implied = pod_class.required <= required and not pod_class.co_located_at
+    return replace(pod_class, required=ROOT) if implied else pod_class
 
 
 def _with_nvlink_domains(
