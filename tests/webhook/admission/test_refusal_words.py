@@ -134,3 +134,31 @@ def test_of_very_many_refusals_by_policies_the_first_are_told_and_the_others_cou
     alone = refusal([], Findings(denials=denials), None)
     assert alone is not None
     assert (alone.code, alone.reason) == (403, "Forbidden")
+
+
+def serving(**annotations: str) -> Json:
+    """A JobSet of prefill and decode, of which disaggregated-serving requires the coarsest level."""
+    jobs = [
+        {
+            "name": role,
+            "template": {"spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod_of(8)}}},
+        }
+        for role in ("prefill", "decode")
+    ]
+    metadata = {"name": "serve", "annotations": annotations}
+    api = "jobset.x-k8s.io/v1alpha2"
+    return {"apiVersion": api, "kind": "JobSet", "metadata": metadata, "spec": {"replicatedJobs": jobs}}
+
+
+def test_a_level_that_policies_require_is_not_blamed_on_the_object() -> None:
+    """The object states no level, so that it cannot leave one out. What the message says instead works."""
+    nodes = drawn("r1: a b c\nr2: d")
+    refused = mutate(serving(), on=nodes).response
+    assert refused.message.endswith(
+        "Policies added the required level rack: the object states none, and a level in "
+        "bayplan.dev/preferred-level or bayplan.dev/required-level replaces it."
+    )
+    assert mutate(serving(**{"bayplan.dev/preferred-level": "rack"}), on=nodes).response.allowed
+    own = mutate(serving(**{"bayplan.dev/required-level": "rack"}), on=nodes).response
+    assert not own.allowed
+    assert "Policies added" not in own.message
