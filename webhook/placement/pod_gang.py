@@ -68,7 +68,7 @@ def held_for(
     - Otherwise: the reservation of the nearest gang that the pod's owners belong to. A template has no ids if
       admission skipped it because its object has a controller."""
     annotations = _metadata(pod).get("annotations") or {}
-    ids = reservation_ids(annotations)
+    ids = frozenset(reservation_ids(annotations))
     replica = gang_name_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
         held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)

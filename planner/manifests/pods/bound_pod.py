@@ -21,6 +21,12 @@ from planner.model.reservation import kueue_gang, reservation_id
 RESERVATION_KEY = "bayplan.dev/reservation"
 """Annotation of a pod: the id of its gang's reservation."""
 
+MOST_RESERVATIONS = 256
+"""Maximum number of reservation ids in a pod's annotation; one with more counts as empty. A pod has one id,
+or those of all replicas of its object if admission did not see it. Anybody may write thousands onto a pod of
+theirs, and each is looked up in the index of bound pods with every change on the pod's node.
+"""
+
 KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod that Kueue has admitted: the name of its Workload."""
 
@@ -67,13 +73,21 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
     )
 
 
+def stated_reservations(annotations: Mapping[str, object]) -> str:
+    """Returns the reservation ids in a pod's annotations, joined by a comma; "" for none, and for more than
+    `MOST_RESERVATIONS`.
+    """
+    ids = str(annotations.get(RESERVATION_KEY, ""))
+    return ids if ids.count(",") < MOST_RESERVATIONS else ""
+
+
 def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
     """Returns the ids of the reservations that may account for the pod, joined by a comma; "" for none.
 
     These are the reservation in the pod's annotation, and that of the Workload's gang if Kueue has assigned
     nodes to the pod.
     """
-    own, workload = annotations.get(RESERVATION_KEY, ""), annotations.get(KUEUE_WORKLOAD, "")
+    own, workload = stated_reservations(annotations), annotations.get(KUEUE_WORKLOAD, "")
     if not workload or not any(map(_KUEUE_TOPOLOGY.fullmatch, annotations)):
         return own
     return ",".join(filter(None, (own, reservation_id(kueue_gang(namespace, workload)))))

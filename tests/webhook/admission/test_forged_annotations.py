@@ -12,9 +12,10 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
-from planner.model.reservation import Reservation, reservation_id
+from planner.model.reservation import Book, Reservation, reservation_id
 from tests.attack.storm import review_of
 from tests.builders import amounts, racks
+from tests.effort import cpu_seconds
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
@@ -245,3 +246,16 @@ def test_a_pod_that_does_not_name_a_group_has_no_place_by_its_id() -> None:
     plan = asked(obj, held).plan
     assert plan is not None
     assert [placed.group.name.rpartition("/")[0] for placed in plan.placed] == ["research/Pod"]
+
+
+def test_thousands_of_reservation_ids_cost_no_time(held: tuple[Snapshot, Json]) -> None:
+    """They are compared with the reservations of the whole cluster, and a tenant may write as many as fit."""
+    snapshot, _ = held
+    (reservation,) = snapshot.reservations
+    others = [f"research/Job/other-{n}" for n in range(1500)]
+    holds = (replace(reservation, id=reservation_id(gang), gang=gang) for gang in others)
+    crowded = snapshot.with_book(Book(1, tuple(holds)))
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "train"}
+    forged = pod({RESERVATION: ",".join(f"bp-{n}" for n in range(30_000))}, job)
+    plain = cpu_seconds(lambda: asked(pod({}, job), crowded), tries=3)
+    assert cpu_seconds(lambda: asked(forged, crowded), tries=3) < plain + 0.15

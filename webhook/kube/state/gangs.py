@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from planner.manifests.pods.bound_pod import stated_reservations
 from planner.manifests.pods.pod import kueue_selection
 from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER, NodeSelection
@@ -211,7 +212,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
         seconds(metadata.get("creationTimestamp", "")),
         str(controller_of(item).get("uid", "")),
         QUEUED_GATE in gates,
-        reservation_ids(annotations),
+        tuple(filter(None, stated_reservations(annotations).split(","))),
         str(annotations.get(POD_SET, "")),
         replica,
         as_noted(workload.gangs, note.stated)[0] if workload.gangs and alone else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.manifests.pods.bound_pod import pod_from
+from planner.manifests.pods.bound_pod import MOST_RESERVATIONS, RESERVATION_KEY, pod_from
 from planner.model.errors import Where
 from planner.model.reservation import reservation_id
 
@@ -35,3 +35,17 @@ def test_a_pod_takes_the_place_that_it_names_and_that_which_kueue_assigned(
     pod = pod_from({"metadata": metadata, "spec": {"nodeName": "n1"}, "status": {}}, Where())
     assert pod is not None
     assert pod.reservation == carried
+
+
+def test_a_pod_with_thousands_of_reservation_ids_has_none() -> None:
+    """Its owner wrote them: each would be looked up with every change on the pod's node, in each replica."""
+
+    def ids(count: int) -> list[str]:
+        text = ",".join(f"bp-{n}" for n in range(count))
+        metadata = {"name": "a", "annotations": {RESERVATION_KEY: text}}
+        pod = pod_from({"metadata": metadata, "spec": {"nodeName": "n", "containers": []}}, Where())
+        assert pod is not None
+        return list(filter(None, pod.reservation.split(",")))
+
+    assert len(ids(MOST_RESERVATIONS)) == MOST_RESERVATIONS
+    assert ids(MOST_RESERVATIONS + 1) == []

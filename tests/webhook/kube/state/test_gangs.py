@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from planner.manifests.pods.bound_pod import MOST_RESERVATIONS
 from planner.model.errors import Where
 from tests.webhook.workloads import objects as o
 from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
 from webhook.kube.state.gathering import gangs_of
-from webhook.workloads.keys.annotation_keys import GANG_OF, QUEUED_GATE
+from webhook.workloads.keys.annotation_keys import GANG_OF, QUEUED_GATE, RESERVATION
 
 Json = dict[str, Any]
 NAME = "team/StatefulSet/demo"
@@ -113,3 +114,16 @@ def test_a_pod_is_in_no_gang_of_another_namespace_whatever_owner_it_names(betwee
     pod = pod_of(own if between else stored, "demo-0", NAME)
     gangs = gangs_of([seen for seen in (work(stored), work(own)) if seen is not None], [pod])
     assert len(gangs["other/Deployment/demo"].pods) == 0
+
+
+def test_an_unbound_pod_with_thousands_of_reservation_ids_has_none() -> None:
+    """As a bound pod (`stated_reservations`): each round compares them with every reservation."""
+
+    def ids(count: int) -> tuple[str, ...]:
+        text = ",".join(f"bp-{n}" for n in range(count))
+        pod = unbound_from(with_uid(o.annotated(o.POD, {RESERVATION: text}), "1"), Where())
+        assert pod is not None
+        return pod.ids
+
+    assert ids(2) == ("bp-0", "bp-1")
+    assert ids(MOST_RESERVATIONS + 1) == ()
