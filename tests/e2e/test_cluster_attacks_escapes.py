@@ -83,6 +83,20 @@ def replica_set(replicas: int = 1) -> Json:
     }
 
 
+def templated(kind: str, **spec: Any) -> Json:
+    """An object of this kind of Kubernetes' own; `spec` is added to that of its pods."""
+    labels = {"app": "escapes"}
+    head = {"apiVersion": "v1" if kind == "ReplicationController" else "apps/v1", "kind": kind}
+    selector = labels if kind == "ReplicationController" else {"matchLabels": labels}
+    template = {"metadata": {"labels": labels}, "spec": {**pod()["spec"], **spec}}
+    return {**head, "metadata": {"name": "escapes"}, "spec": {"selector": selector, "template": template}}
+
+
+def posing() -> Json:
+    """A container with GPUs whose image has the name of a pause container."""
+    return {**pod()["spec"]["containers"][0], "image": "registry.example.com/ann/pause:train"}
+
+
 def operated(kind: str, path: str) -> Json:
     """An object of an operator's kind that leaves the plan by what stands at this path."""
     return {**annotated(kind, path, SKIP)[-1], "metadata": {"name": "escapes"}}
@@ -101,8 +115,13 @@ ESCAPES: dict[str, Json] = {
     "skip in an MPIJob": operated("MPIJob", "spec.mpiReplicaSpecs{}.template.metadata"),
     "skip in a RayCluster": operated("RayCluster", "spec.workerGroupSpecs[].template.metadata"),
     "skip in a RayJob": operated("RayJob", "spec.rayClusterSpec.headGroupSpec.template.metadata"),
+    "skip as a placeholder": pod(containers=[posing()]),
+    "skip as placeholders": templated("Deployment", containers=[posing()]),
     "reserve-domain": job(**{"bayplan.dev/reserve": "domain"}),
     "bind": pod(nodeName="r1-n1"),
+    "bind in a template": templated("Deployment", nodeName="r1-n1"),
+    "bind in a ReplicationController": templated("ReplicationController", nodeName="r1-n1"),
+    "bind daemons": templated("DaemonSet"),
     "adopt": owned(pod(), "batch/v1", "Job"),
     "adopt a Job": owned(job(), "jobset.x-k8s.io/v1alpha2", "JobSet"),
     "adopt a ReplicaSet": owned(replica_set(), "v1", "ConfigMap"),
@@ -162,6 +181,11 @@ LABELLED = {"metadata": {"labels": {"team": "blue"}}}
 UPDATES: dict[str, tuple[Json, Json]] = {
     "skip": (suspended(), {"metadata": {"annotations": SKIP}}),
     "skip in a template": (replica_set(0), {"spec": {"template": {"metadata": {"annotations": SKIP}}}}),
+    "bind in a template": (replica_set(0), {"spec": {"template": {"spec": {"nodeName": "r1-n1"}}}}),
+    "skip as placeholders": (
+        replica_set(0),
+        {"spec": {"template": {"spec": {"containers": [posing()]}}}},
+    ),
     "adopt a Job": (suspended(), owned({"metadata": {}}, "batch/v1", "Job")),
     "adopt a ReplicaSet": (replica_set(0), owned({"metadata": {}}, "apps/v1", "Deployment")),
 }
@@ -234,7 +258,7 @@ def test_an_editor_starts_a_job_of_a_cronjob_by_hand(cluster: Cluster) -> None:
         assert output.object["metadata"]["ownerReferences"][0]["controller"] is True
 
 
-GATE = {"name": "bayplan.dev/queued"}
+GATE, KUEUES = {"name": "bayplan.dev/queued"}, {"name": "kueue.x-k8s.io/topology"}
 
 
 @pytest.fixture
@@ -242,16 +266,16 @@ def queued(cluster: Cluster) -> Iterator[str]:
     """A pod that waits at the gate; editors here may bind pods too, as roles with `pods/*` say."""
     cluster.kubectl("create", "role", "binds", "--verb=create", "--resource=pods/binding", "-n", SPACE)
     cluster.kubectl("create", "rolebinding", "binds", "--role=binds", "--user=ann", "--user=bob", "-n", SPACE)
-    body = {**pod(schedulingGates=[GATE]), "metadata": {"name": "queued", "namespace": SPACE}}
+    body = {**pod(schedulingGates=[KUEUES, GATE]), "metadata": {"name": "queued", "namespace": SPACE}}
     assert cluster.kubectl("create", "-n", SPACE, "-f", "-", text=json.dumps(body)).status == 0
     yield "queued"
     cluster.kubectl("delete", "pod", "queued", "-n", SPACE, "--grace-period=0", "--force")
     cluster.kubectl("delete", "rolebinding/binds", "role/binds", "-n", SPACE)
 
 
-def ungate(cluster: Cluster, user: str, name: str) -> Output:
-    """The gate taken from the pod by this user, as a dry run."""
-    patch = json.dumps([{"op": "remove", "path": "/spec/schedulingGates"}])
+def ungate(cluster: Cluster, user: str, name: str, gate: int = 1) -> Output:
+    """The gate taken from the pod by this user, as a dry run. `gate`: its index."""
+    patch = json.dumps([{"op": "remove", "path": f"/spec/schedulingGates/{gate}"}])
     arguments = (
         "patch",
         "pod",
@@ -280,6 +304,26 @@ def test_a_pod_that_waits_is_let_in_by_bayplan_or_by_permission(cluster: Cluster
     assert "needs the verb ungate on reservations.bayplan.dev" in ungate(cluster, "ann", queued).err
     assert ungate(cluster, "bob", queued).status == 0
     assert "needs the verb" not in ungate(cluster, "system:serviceaccount:bayplan-system:bayplan", queued).err
+
+
+def test_the_placement_of_a_pod_that_waits_is_written_by_bayplan(cluster: Cluster, queued: str) -> None:
+    """A pod whose scheduler is to evict others is let in by it: anybody could say so of their own."""
+    forged = json.dumps({"decision": "queued", "waitsFor": "eviction"})
+    arguments = ("annotate", "pod", queued, "-n", SPACE, f"bayplan.dev/placement={forged}")
+
+    def noted(user: str) -> str:
+        return cluster.kubectl(*arguments, "--dry-run=server", f"--as={user}").err
+
+    assert "needs the verb ungate on reservations.bayplan.dev" in noted("ann")
+    assert noted("bob") == ""
+    assert "needs the verb" not in noted("system:serviceaccount:bayplan-system:bayplan")
+
+
+def test_kueues_gate_is_taken_by_operators_or_by_permission(cluster: Cluster, queued: str) -> None:
+    """A pod with it is not planned: without Kueue it would run anywhere."""
+    assert "needs the verb ungate on reservations.bayplan.dev" in ungate(cluster, "ann", queued, 0).err
+    assert ungate(cluster, "bob", queued, 0).status == 0
+    assert "needs the verb" not in ungate(cluster, "system:serviceaccount:kueue-system:kueue", queued, 0).err
 
 
 def test_other_changes_of_a_pod_that_waits_need_nothing(cluster: Cluster, queued: str) -> None:

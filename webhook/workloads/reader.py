@@ -154,8 +154,8 @@ class _Reader:
         of_gang = shared_gang is not None and shared_gang.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
         # A `child` has no gangs. An object whose owner is a gang (a JobSet's Job) is part of that gang, and a
-        # bound pod has a node already. A pod of such an owner is planned if it names no reservation.
-        bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
+        # pod with `nodeName` has its node. A pod of such an owner is planned if it names no reservation.
+        bound = bool(layout.templates) and all(t.spec.get("nodeName").text() for t in layout.templates)
         child = bound or (owned and row.name != "Pod")
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
         templates, queue = _templates(layout), self.metadata.get("labels", KUEUE_QUEUE).text()

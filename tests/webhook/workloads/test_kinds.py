@@ -264,6 +264,15 @@ def test_only_gpu_workloads_want_a_plan() -> None:
     assert all(wants_plan(read(obj)) for obj in (o.JOB, mig, claim, keyed, reserved))
 
 
+@pytest.mark.parametrize("obj", [o.JOB, o.BAG, o.DEPLOYMENT, o.POD], ids=lambda obj: obj["kind"])
+def test_what_names_its_node_wants_no_plan(obj: Any) -> None:
+    """Its pods are bound when they are created, and a plan would pin them to other nodes."""
+    path = ("spec",) if obj is o.POD else ("spec", "template", "spec")
+    workload = read(o.changed(obj, (*path, "nodeName"), "dgx-01"))
+    assert (workload.gangs, workload.holds, wants_plan(workload)) == ((), False, False)
+    assert len(workload.templates) == 1
+
+
 def test_skip_wants_no_plan() -> None:
     """An object with `bayplan.dev/skip` is not planned."""
     workload = read(o.annotated(o.JOB, {"bayplan.dev/skip": "true"}))
