@@ -10,8 +10,8 @@ from typing import Any
 from tests.builders import cluster, gang
 from tests.webhook.kube.worlds import waiting
 from tests.webhook.workloads import objects as o
-from webhook.kube.controller.reconcile import queue
 from webhook.kube.controller.steps import Admit, WaitAction
+from webhook.kube.controller.waiting.queue import queue
 from webhook.placement.workload_plan import plan_workload
 from webhook.workloads import read
 

@@ -17,6 +17,7 @@ Modules:
 - `ownerless`: reservations whose object no watch shows, and whether the API server stores that object
 - `replanning/` (pure): the new place of a gang that lost nodes or its reservation, or was bound elsewhere
 - `late_members` (pure): room for late members beside what their gang holds
+- `waiting/` (pure): which waiting gangs get a place, in the order of the queue
 - `kueue/`: reservations for pods that Kueue places
 - `scheduler_words`: why the scheduler does not bind a gang's pods
 - `evictions`: lets in gangs for which their scheduler evicts others

@@ -116,6 +116,7 @@ class Controller:
         self._unbound = UnboundEvents(api, self._recorder, self._clock)
         self._seen: frozenset[Claim] = frozenset()
         self._pace = PositionPace()
+        self._rounds = 0
         self._unused, self._missing = Lasting(), Lasting()
         """Since when no bound pod uses a gang's place; since when a gang's reservation is not in the book."""
 
@@ -198,6 +199,7 @@ class Controller:
                 waiting.add(action.gang.name)
         self._seen = (self._seen & held) | alive(world)
         self._broken = {name: self._broken.get(name, began) for name in broken}
+        self._rounds += 1
         self._pace.forget_all_but(waiting)
 
     async def _world(self, now: float) -> World:
@@ -220,6 +222,7 @@ class Controller:
             idle=self._unused.overdue(unused(world), now, partial(patience, world)),
             moved_off=dict(self._moved_off),
             unnoted=frozenset(self._unnoted),
+            rounds=self._rounds,
         )
 
     async def _deleted(self, world: World) -> dict[str, Reservation]:

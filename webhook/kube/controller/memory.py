@@ -27,7 +27,7 @@ class Memory:
     `missing`: the gangs whose reservation has not been in the book for a while (`gangs_without_reservation`).
     `idle`: the gangs whose place no bound pod has used for longer than their namespace allows (`unused`).
     `moved_off`: the nodes that a gang was moved off, by gang. `unnoted`: the gangs whose place could not be
-    written onto their workloads.
+    written onto their workloads. `rounds`: the number of former rounds.
     """
 
     deleted: Mapping[str, Reservation] = field(default_factory=dict)
@@ -35,6 +35,7 @@ class Memory:
     idle: frozenset[str] = frozenset()
     moved_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unnoted: frozenset[str] = frozenset()
+    rounds: int = 0
 
 
 Claim = tuple[str, str]

@@ -32,8 +32,6 @@ from functools import reduce
 from operator import or_
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import NO_HEADROOM
-from planner.model.answer import Answer
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
@@ -63,8 +61,8 @@ from webhook.kube.controller.steps import (
     Stuck,
     TellSize,
     Ungate,
-    WaitAction,
 )
+from webhook.kube.controller.waiting.queue import queue
 from webhook.kube.controller.world import World
 from webhook.kube.state.gathering import Gang, on_seats
 from webhook.kube.state.kueue_flavors import (
@@ -74,23 +72,14 @@ from webhook.kube.state.kueue_flavors import (
     within_flavors,
     without_labels,
 )
-from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.hold import is_used
-from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
     PlacementTerms,
     terms_of_annotation,
     terms_of_reservation,
     without_placement_affinity,
 )
-from webhook.placement.queue import plan_queue
 from webhook.placement.shared_gangs.gang_members import GangMember
-from webhook.placement.workload_plan import short_of_place
-
-MAX_PLANNED = 64
-"""Maximum number of waiting gangs that one round plans, so that it ends within seconds. For the gangs behind
-them, only the position in the queue is reported.
-"""
 
 
 def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
@@ -126,7 +115,8 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
     evicting = [gang for gang in without if gang.awaits_evictions and not gang.held_back]
     due.actions += evictions(due.snapshot, map(due.unbound, evicting), world.now)
     waiting = [due.unbound(gang) for gang in without if gang.waits]
-    return due.actions + queue(due.snapshot, waiting, world.limits, world.rules)  # rule 5
+    # rule 5
+    return due.actions + queue(due.snapshot, waiting, world.limits, world.rules, memory.rounds)
 
 
 @dataclass(slots=True)
@@ -270,41 +260,6 @@ def _left_by_schedulers(world: World, gangs: Iterable[Gang]) -> Iterator[Action]
 
 def _unused_for(world: World, gang: Gang) -> str:
     return f"no pod was bound to it for {patience(world, gang.name):g} s; it is held again once one is"
-
-
-def queue(
-    snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits, rules: QueueRules = NO_RULES
-) -> list[Action]:
-    """Returns the actions that admit the gangs for which there is room, and tell all others their positions.
-
-    Gangs with the same `PodGroup.joint` start together: if one of them has no place, none is admitted.
-    """
-    ready = {gang.name: gang for gang in waiting}
-    places = in_order(snapshot, (WaitingGang(gang.group, gang.created) for gang in ready.values()), rules)
-    ordered = [(ready[place.gang.group.name], place) for place in places]
-    planned, behind = ordered[:MAX_PLANNED], ordered[MAX_PLANNED:]
-    turns, _ = plan_queue(snapshot, (gang.group for gang, _ in planned), limits)
-    admits: list[Action] = []
-    still_waiting: list[tuple[Gang, QueuePlace, Answer | None]] = []
-    short = short_of_place((gang.group, turn.answer) for (gang, _), turn in zip(planned, turns, strict=True))
-    short |= {gang.group.joint for gang, _ in behind}
-    for (gang, place), turn in zip(planned, turns, strict=True):
-        if turn.answer.decision == "admitted" and gang.group.joint and gang.group.joint in short:
-            still_waiting.append((gang, place, None))
-        elif turn.answer.decision == "admitted":
-            taken = turn.reservation
-            room = headroom(turn.after, taken) if taken is not None else NO_HEADROOM
-            admits.append(Admit(gang, turn.answer, taken, room))
-        elif turn.answer.waits_for_nodes and (gated := tuple(pod for pod in gang.pods if pod.gated)):
-            admits.append(LetIn(gang, None, gated))  # no autoscaler adds a node for a gated pod
-        else:
-            still_waiting.append((gang, place, turn.answer))
-    still_waiting += [(gang, place, None) for gang, place in behind]
-    waits = (
-        WaitAction(gang, position, len(still_waiting), answer, place)
-        for position, (gang, place, answer) in enumerate(still_waiting, 1)
-    )
-    return [*admits, *waits]
 
 
 def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | None) -> str:

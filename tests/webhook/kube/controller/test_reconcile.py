@@ -17,8 +17,9 @@ from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
 from webhook.kube.controller.memory import Memory, alive, claim_of, gangs_without_reservation, unused
-from webhook.kube.controller.reconcile import queue, reconcile
+from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Admit, ClaimFor, LetIn, MoveTo, Release, Restore, Stuck, WaitAction
+from webhook.kube.controller.waiting.queue import queue
 from webhook.kube.controller.world import World
 from webhook.kube.state import gathering
 from webhook.kube.state.gangs import Work
