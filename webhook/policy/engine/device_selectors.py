@@ -24,6 +24,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.devices.device import SINGLE, Device, Value, Version, own_name
 from planner.devices.selectors import Selector
 from planner.manifests.cluster import read
+from planner.model.deadline import poll
 from webhook.cel import CelError, CostBudget, Declarations, Program, compile
 from webhook.cel.libraries import quantity, semver
 from webhook.cel.values.errors import FunctionError
@@ -116,6 +117,7 @@ class _Selector:
         """Returns whether the device matches, or the error in which the evaluation ends; None if this depends
         on a value that is not known, or if the evaluation exceeds the cost limit.
         """
+        poll("search")  # a claim may have a thousand selectors, of which each takes up to 30 ms for a device
         lookups = _Lookups(device)
         try:
             value = self.program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))

@@ -11,6 +11,7 @@ import pytest
 from planner.devices.device import Device, Version
 from planner.devices.selectors import meets_selector
 from planner.manifests.cluster import read
+from planner.model.deadline import DeadlinePassed, no_deadline, watched
 from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
@@ -154,6 +155,15 @@ def node_with(devices: Sequence[Json], *selectors: str) -> list[tuple[str, objec
         "spec": {"spec": {"devices": {"requests": [{"name": "slice", "exactly": request}]}}},
     }
     return [("cluster", [node, offer, template])]
+
+
+def test_each_evaluation_checks_the_deadline_of_the_decision() -> None:
+    """Anybody may write a claim with a thousand selectors, each as costly as is allowed."""
+    selector = DEVICE_SELECTORS.compile("[1, 2].all(x, [1, 2].all(y, x + y > 0))")
+    with watched(no_deadline):
+        assert selector(GPU) is True
+    with watched(lambda: True), pytest.raises(DeadlinePassed):
+        selector(GPU)
 
 
 def test_without_an_engine_every_selector_is_taken_to_hold_and_the_plan_says_so() -> None:
