@@ -58,7 +58,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         requests=requests,
         reservation=_reservations(namespace, annotations),
         labels={**labels, **port_labels(ports)} if ports else labels,
-        daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
+        daemon=any(owner.get("kind") == "DaemonSet" and bool(owner.get("controller")) for owner in owners),
         alignment=alignment_of(spec, where.at_path("spec")),
         terms=_anti_affinity(spec, labels, where),
         gpu_groups=shared_by(requests, namespace, labels, annotations),

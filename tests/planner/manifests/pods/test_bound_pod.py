@@ -49,3 +49,13 @@ def test_a_pod_with_thousands_of_reservation_ids_has_none() -> None:
 
     assert len(ids(MOST_RESERVATIONS)) == MOST_RESERVATIONS
     assert ids(MOST_RESERVATIONS + 1) == []
+
+
+@pytest.mark.parametrize("controller", [True, False])
+def test_a_pod_of_a_daemon_set_is_one_that_it_controls(controller: bool) -> None:
+    """Anybody may name a DaemonSet among the owners of a pod; its node would count as free."""
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": controller}
+    metadata = {"name": "a", "ownerReferences": [owner]}
+    pod = pod_from({"metadata": metadata, "spec": {"nodeName": "n", "containers": []}}, Where())
+    assert pod is not None
+    assert pod.daemon is controller
