@@ -201,13 +201,15 @@ def shares_gpus(taken: Resources) -> bool:
 
 
 def shares_as_gpus(
-    taken: Resources, pods: Iterable[BoundPod], gpus: SharedGpus | None
+    taken: Resources, pods: Iterable[BoundPod], gpus: SharedGpus | None, count: int
 ) -> tuple[dict[str, int], SharedGpus | None]:
     """Returns the amounts taken on a node, with shares replaced by the whole GPUs that they need; and the
     node's `SharedGpus` with these shares in use.
 
     A bound pod's share is on the GPUs that KAI assigned. Shares that are reserved, or whose bound pod has no
     GPU group, are assumed to use as few further GPUs as possible. `gpus` None: no GPUs can be shared.
+    `count`: the node's GPUs. Shares use no more than these, whatever annotations and labels of bound pods
+    say, which anybody may write: the packing takes exponential time in the number of GPUs.
     """
     amounts = {name: amount for name, amount in taken.items() if not name.startswith(SHARE_PREFIX)}
     if gpus is None:
@@ -221,19 +223,20 @@ def shares_as_gpus(
             free_by_group[group] = size_left - share.size(gpus) if share else size_left
         if share and pod.gpu_groups:
             pending[share.name] = pending.get(share.name, 0) - 1
-    free = tuple(sorted(max(0, size_left) for size_left in free_by_group.values()))
-    parts = _ordered(_parts(pending, gpus))
-    newly_used = _fewest(free, gpus.gpu_size, parts)
+    free = tuple(sorted(max(0, size_left) for size_left in free_by_group.values())[:count])
+    parts = _ordered(_parts(pending, gpus, count))
+    newly_used = _fewest(free, gpus.gpu_size, parts, count - len(free))
     amounts[GPU] = amounts.get(GPU, 0) + len(free) + newly_used
     return amounts, SharedGpus(gpus.gpu_size, gpus.size_known, free, parts, newly_used)
 
 
-def _parts(pending: Resources, gpus: SharedGpus) -> Iterator[Part]:
+def _parts(pending: Resources, gpus: SharedGpus, node_gpus: int) -> Iterator[Part]:
     for name, count in pending.items():
         share = share_named(name)
         if share is not None and count > 0:
-            # A share that is larger than a GPU (the pod was bound nevertheless) counts as a whole GPU.
-            yield from ((min(share.size(gpus), gpus.gpu_size), share.devices),) * count
+            # A share that is larger than a GPU (the pod was bound nevertheless) counts as a whole GPU, and
+            # one on more GPUs than the node has as one on all.
+            yield from ((min(share.size(gpus), gpus.gpu_size), min(share.devices, node_gpus)),) * count
 
 
 def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -241,11 +244,11 @@ def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 @lru_cache(maxsize=65_536)
-def _fewest(free: tuple[int, ...], gpu_size: int, parts: tuple[Part, ...]) -> int:
+def _fewest(free: tuple[int, ...], gpu_size: int, parts: tuple[Part, ...], node_gpus: int) -> int:
     """Returns the fewest empty GPUs that the shares `parts` need in addition to shared GPUs with these `free`
-    sizes. The search needs no limit: one GPU for each share and device is always enough.
+    sizes, at most `node_gpus`. One GPU for each share and device is always enough.
     """
-    upper = sum(devices for _, devices in parts)
+    upper = min(sum(devices for _, devices in parts), node_gpus)
     return next((count for count in range(upper) if packs(free, count, gpu_size, parts)), upper)
 
 

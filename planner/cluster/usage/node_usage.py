@@ -20,7 +20,7 @@ from planner.devices.pools import is_claimed, on_node
 from planner.model.claim_spec import PREFIX, is_claim_spec
 from planner.model.node import Node
 from planner.model.pod import BoundPod
-from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Resources
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, GPU, SHARE_PREFIX, Resources
 from planner.node.gpu_sharing import SharedGpus, shared_gpus_of, shares_as_gpus, shares_gpus
 
 _SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
@@ -100,7 +100,7 @@ class NodeUsage:
         if any(map(is_claimed, taken)):
             taken = dict(on_node(taken, self._hardware.offers(node)))
         if shares_gpus(taken):
-            taken, gpus = shares_as_gpus(taken, self._pods.on(node.name), gpus)
+            taken, gpus = shares_as_gpus(taken, self._pods.on(node.name), gpus, node.allocatable.get(GPU, 0))
         return taken, gpus, available_devices
 
     def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:

@@ -135,6 +135,24 @@ def test_reserved_parts_leave_room_for_others_beside_them() -> None:
     assert cluster.taken_on("n0")[GPU] == 1
 
 
+@pytest.mark.parametrize("devices", [64, 999_999_999])
+def test_a_bound_pod_shares_no_more_gpus_than_its_node_has(devices: int) -> None:
+    """Anybody may write the annotation onto a pod that is bound: each packing of it took for ever."""
+    names = [f"gpu-fraction/0.{size}x{devices}" for size in (3, 45, 5, 6, 85, 9)]
+    pods = tuple(BoundPod(f"a/{name}", "n0", {name: 1, "pods": 1}) for name in names)
+    assert decided(hosts(2, pods=pods[:1]), gang(1, gpu=1)) == "queued"
+    assert decided(hosts(2, pods=pods), gang(1, gpu=1)) == "queued"
+    assert decided(hosts(2, pods=pods[:1]), gang(pod_set(1, part("gpu-fraction/0.6")))) == "admitted"
+
+
+def test_labels_of_more_gpu_groups_than_gpus_are_as_many_as_these() -> None:
+    """They are the labels of a pod, which anybody may write."""
+    groups = tuple(f"g{number}" for number in range(5000))
+    pods = (BoundPod("a/x", "n0", {"gpu-fraction/0.5": 1, "pods": 1}, gpu_groups=groups),)
+    assert decided(hosts(2, pods=pods), gang(1, gpu=1)) == "queued"
+    assert decided(hosts(2, pods=pods), gang(pod_set(2, part("gpu-fraction/0.5")))) == "admitted"
+
+
 def test_a_reserved_part_is_counted_once_when_its_pod_is_bound() -> None:
     """And on the GPU that it got."""
     cluster = hosts(2)
