@@ -96,6 +96,11 @@ class Options:
 
 _KEYS = frozenset((GANG, GANG_SIZE, RESERVE, ON_UNAVAILABLE, BALANCED, GANG_MIN, GANG_RESOURCES, SKIP))
 _NOTHING_CHOSEN = Options()
+MOST_PARTS = 512
+"""Maximum number of parts in `GANG_RESOURCES`: as many PodSets as one gang may have
+(`webhook.admission.bounds`). The annotation is read for stored objects too, which no bound has checked."""
+
+
 _PART = re.compile(r"\s*(?:([0-9]{1,12})\s+)?(\S+)\s*")
 
 
@@ -138,6 +143,8 @@ def _room_of_absent(stated: Field) -> tuple[Resources | None, dict[str, StatedPa
     if ":" not in text:
         return (resources_in_text(stated, text) if text else None), {}
     parts: dict[str, StatedPart] = {}
+    if (number := text.count(";") + 1) > MOST_PARTS:
+        raise stated.error(f"states {number} parts of a gang; at most {MOST_PARTS} are planned")
     for entry in text.split(";"):
         title, colon, amounts = entry.partition(":")
         match = _PART.fullmatch(title)

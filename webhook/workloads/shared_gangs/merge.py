@@ -126,15 +126,20 @@ def _placeholders(
     wanted = {**absent, rest_name: absent.get(rest_name, 0) + max(0, rest)}
     total = sum(wanted.values())
     seat = _seat(shares, counts, sets, total)
+    alike: dict[str, list[PodSet]] = {}
+    for (name, _), pod_set in sets.items():
+        alike.setdefault(name, []).append(pod_set)
+    largest = _largest(sets.values())  # of the members, and of the placeholders so far
     for name, count in wanted.items():
         if count:
-            alike = [pod_set for kind, pod_set in sets.items() if kind[0] == name]
-            like = _largest(alike or sets.values())
+            like = _largest(alike[name]) if name in alike else largest
             # The request stated for the part is used only if no pod of the part is known.
-            room = seat if alike or name not in stated else stated[name]
+            room = seat if name in alike or name not in stated else stated[name]
             shape = like.shape if room is None else _asking(like.shape, room)
             constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint
-            yield PodSet(name, count, shape, constraint)
+            placeholder = PodSet(name, count, shape, constraint)
+            largest = _largest((largest, placeholder))
+            yield placeholder
 
 
 def _seat(
