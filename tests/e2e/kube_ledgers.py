@@ -11,7 +11,8 @@ from pathlib import Path
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 from tests.e2e.kubectl import Kubectl
-from webhook.kube.api.client import Api, connect
+from webhook.kube.api.client import Api
+from webhook.kube.api.kubeconfig import connect
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.ledger import KubeLedger
 

@@ -16,7 +16,8 @@ from cryptography.exceptions import InvalidSignature
 from certs.authority import CertificateError, read_bundle, service_names
 from tests.e2e.configured import CONFIGURATIONS
 from tests.e2e.stage import Cluster
-from webhook.kube.api.client import Api, ApiError, Json, connect
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.kubeconfig import connect
 from webhook.kube.certificates import SecretCertificates
 
 NAMES = service_names("bayplan", "default")

@@ -17,7 +17,8 @@ from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Reservation
 from tests.e2e.kube_ledgers import books, clear, install, ledgers, part, rack, ready, until
 from tests.e2e.stage import Cluster
-from webhook.kube.api.client import Api, Json, Unreachable, connect
+from webhook.kube.api.client import Api, Json, Unreachable
+from webhook.kube.api.kubeconfig import connect
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.ledger import KubeLedger
 

@@ -18,7 +18,7 @@ from tests.e2e.kube_ledgers import install, rack, until
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process
 from tests.e2e.real_kinds import define
-from webhook.kube.api.client import connect
+from webhook.kube.api.kubeconfig import connect
 from webhook.kube.controller.leader import Leader
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch

@@ -10,7 +10,7 @@ from tests.e2e.stage import Cluster
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
 from webhook.kube.api.access_reviews import asking
-from webhook.kube.api.client import connect
+from webhook.kube.api.kubeconfig import connect
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.param_watch import ParamsWatch
 from webhook.policy import load

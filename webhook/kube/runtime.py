@@ -18,7 +18,8 @@ from planner.model.reservation import Reservation
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, same_in_all_namespaces
 from webhook.admission.environment import NAMESPACE, Access, Environment
 from webhook.kube.api.access_reviews import asking
-from webhook.kube.api.client import ACCOUNT, Api, connect
+from webhook.kube.api.client import Api
+from webhook.kube.api.kubeconfig import ACCOUNT, connect
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.controller.controller import Controller
@@ -92,7 +93,7 @@ class ClusterRuntime:
         """Starts the watches, and with `controls` takes part in the leader election in `namespace`. Returns
         before anything has been read.
 
-        `account`: the folder of the service account, as in `client.connect`. `taints`: whether reserved
+        `account`: the folder of the service account, as in `kubeconfig.connect`. `taints`: whether reserved
         domains are tainted. `settings`: those that apply if the cluster defines no other ones.
         `commit_seconds`: how long the ledger tries to write a reservation. `while_leading`: runs beside the
         controller while this replica leads. Raises `InputError` for a kubeconfig or service account that

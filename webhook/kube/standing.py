@@ -23,7 +23,8 @@ from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
-from webhook.kube.api.client import ACCOUNT, Api, ApiError, Json
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.kubeconfig import ACCOUNT
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
 from webhook.kube.controller.evictions import BehindUnstarted

@@ -19,7 +19,8 @@ from planner.manifests.reservation import reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
-from webhook.kube.api.client import ApiError, connect
+from webhook.kube.api.client import ApiError
+from webhook.kube.api.kubeconfig import connect
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.standing import held_nodes, holding

@@ -23,7 +23,7 @@ from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, port, subcommand
 from webhook.cli.common.standing_words import add_installation, quiet
 from webhook.cli.decisions.mutate import MutationResult, decide_all
-from webhook.kube.api.client import ACCOUNT
+from webhook.kube.api.kubeconfig import ACCOUNT
 from webhook.kube.standing import standing_of
 from webhook.policy.model.policy import PolicySet
 from webhook.report.collect import Subject, results

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from webhook.admission.environment import NAMESPACE
 from webhook.cli.common.parsers import Subparsers, subcommand
-from webhook.kube.api.client import connect
+from webhook.kube.api.kubeconfig import connect
 from webhook.kube.doctor.checks import Patient, examine
 from webhook.kube.state.findings import CheckFinding
 from webhook.report import terminal

@@ -26,7 +26,7 @@ from webhook.cli.installation.deciding import DecidingProcesses, deciding_proces
 from webhook.cli.installation.journaling import keep_journal
 from webhook.cli.installation.reloads import PoliciesObserver, Reloads, log_warnings
 from webhook.cli.installation.serving_certificates import Tls, add_secret, from_files, in_secret
-from webhook.kube.api.client import ACCOUNT
+from webhook.kube.api.kubeconfig import ACCOUNT
 from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.moving.defragmenter import Defragmenter
 from webhook.kube.runtime import ClusterRuntime

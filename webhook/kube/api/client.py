@@ -1,33 +1,29 @@
 """Calls to the API server: JSON in, JSON out, with the `kubernetes` package's asyncio client.
 
 The generated models are not used: they take a hundred times as long as parsing the JSON, and planner and
-webhook read plain documents. The package provides the configuration (kubeconfig, service account, renewed
-tokens) and the connection pool.
+webhook read plain documents. The package provides the configuration, which `kubeconfig` reads, and the
+connection pool.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import os
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
-import yaml
 from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
 from planner.model.cached_property import cached_property
-from planner.model.errors import InputError, Where
 
 Json = dict[str, Any]
 
@@ -52,10 +48,6 @@ SILENCE_SECONDS = 75.0
 
 SHARED_SECONDS = 1.0
 """Maximum age in seconds of an answer that several callers share (`Api.get_shared`)."""
-
-
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""The folder in which Kubernetes mounts a pod's token and the API server's CA."""
 
 
 MERGE = "application/merge-patch+json"
@@ -104,7 +96,9 @@ class Api:
         configuration.retries = False
         # With `trust_env`, aiohttp would read the environment and ~/.netrc for each request, in two threads
         # that compete with decisions for the CPU. A password in ~/.netrc is not meant for the API server.
-        configuration.client_session_kwargs = {"trust_env": False}
+        configuration.client_session_kwargs = (configuration.client_session_kwargs or {}) | {
+            "trust_env": False
+        }
         configuration.proxy = configuration.proxy or _proxy(configuration.host)
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
@@ -289,7 +283,11 @@ class Api:
         else:
             try:
                 await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-            except (config.ConfigException, OSError) as error:  # the token's file is read again each minute
+            except (
+                config.ConfigException,
+                OSError,
+                ValueError,
+            ) as error:  # tokens are renewed, by file or plugin
                 raise Unreachable(f"it was not asked, as the token cannot be read: {error}") from error
         url = self.host + path + (f"?{urlencode(query)}" if query else "")
         pool = self._client.rest_client
@@ -298,7 +296,13 @@ class Api:
         data = orjson.dumps(body) if body is not None else None
         try:
             response: aiohttp.ClientResponse = await pool.pool_manager.request(
-                method, url, data=data, headers=headers, timeout=limits, proxy=pool.proxy
+                method,
+                url,
+                data=data,
+                headers=headers,
+                timeout=limits,
+                proxy=pool.proxy,
+                server_hostname=pool.configuration.tls_server_name,
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
             raise Unreachable(_words(error)) from error
@@ -331,37 +335,6 @@ def _epoch(date: str, default: float) -> float:
         return parsedate_to_datetime(date).timestamp() - time.monotonic()
     except ValueError:
         return default
-
-
-async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, account: Path = ACCOUNT) -> Api:
-    """Returns a client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or, with `in_cluster`, from the
-    pod's service account.
-
-    `account`: the folder with the service account's CA, and its token, which is read again each minute.
-    Raises `InputError` if the configuration is missing or malformed. No call is made yet.
-    """
-    configuration = generated.Configuration()
-    where = "--in-cluster" if in_cluster else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
-    try:
-        if in_cluster:
-            loader = config.incluster_config.InClusterConfigLoader(account / "token", account / "ca.crt")
-            loader.load_and_set(configuration)
-        else:
-            await config.load_kube_config(config_file=_existing(where), client_configuration=configuration)
-        return Api(configuration)
-    except (TypeError, AttributeError, yaml.YAMLError):
-        raise InputError("is no kubeconfig", Where(where)) from None
-    except (config.ConfigException, OSError, ssl.SSLError, ValueError, KeyError) as error:
-        raise InputError(f"gives no way to a cluster: {error}", Where(where)) from None
-
-
-def _existing(kubeconfig: str) -> str:
-    """Returns the argument, a path or a list of paths as in $KUBECONFIG. Raises `InputError` if none of them
-    exists, because the package treats a missing file as an empty one.
-    """
-    if not any(Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
-        raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))
-    return kubeconfig
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
