@@ -13,7 +13,7 @@ Modules:
 - `controller`: reconciles reservations, gates and taints with the cluster
 - `reports`: writes decisions as Reports
 - `certificates`: CA and serving certificate, shared by all replicas
-- `installed`: reads the settings of the installation from its Deployment
+- `installed`: reads the settings of the installation from its Deployment; `replicas`: asks its replicas
 - `runtime`: everything that one replica keeps open
 - `doctor`: the checks of `bayplan doctor`; `scheduling` and `versions`: parts of them
 - `running`, `standing`: read a cluster for a command: its workloads; which gangs hold a place or wait

@@ -39,12 +39,18 @@ def settings_of(deployment: Json | None) -> Settings:
 
 def mode_of_arguments(deployment: Json) -> Mode:
     """Returns the last `--mode` of Bayplan's container in a Deployment, or the default of `bayplan serve`."""
+    chosen = argument(deployment, "--mode")
+    return next((mode for mode in MODES if mode == chosen), DEFAULT_SETTINGS.mode)
+
+
+def argument(deployment: Json, option: str) -> str:
+    """Returns the value of the last such option of Bayplan's container in a Deployment; "" without one."""
     template = (deployment.get("spec") or {}).get("template") or {}
     containers = (template.get("spec") or {}).get("containers") or []
     serving: Json = next((container for container in containers if container.get("name") == CONTAINER), {})
     chosen = ""
     for word, after in pairwise([*(serving.get("command") or ()), *(serving.get("args") or ()), ""]):
-        option, equals, value = word.partition("=")
-        if option == "--mode":
+        name, equals, value = word.partition("=")
+        if name == option:
             chosen = value if equals else after
-    return next((mode for mode in MODES if mode == chosen), DEFAULT_SETTINGS.mode)
+    return chosen

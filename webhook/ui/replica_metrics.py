@@ -1,27 +1,19 @@
-"""Reads the metrics of the webhook's replicas: policies, reloads and the certificate.
-
-The metrics are read through the API server (`pods/proxy`) from the port of the probes, so that a page on a
-user's machine can read them too.
-"""
+"""Reads the metrics of the webhook's replicas: policies, reloads and the certificate."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.replicas import ask_replicas
 from webhook.ui.picture import Health, HealthLine, PolicyCounts
 
-PORT = 8081
-"""The port on which replicas serve probes and metrics in plain HTTP (manifests/40-deployment.yaml)."""
-SELECTOR = "app.kubernetes.io/name=bayplan"
 DAY = 86_400.0
 NEAR_DAYS = 7
 """Number of days before its expiry at which a certificate that is not renewed gets a warning; the same as in
@@ -49,19 +41,15 @@ async def replica_summary(api: Api, namespace: str, now: float) -> ReplicaSummar
 
     If some cannot be read, `health` has a warning. If the pods may not be listed, the result is empty.
     """
-    pods = f"/api/v1/namespaces/{namespace}/pods"
     try:
-        listed, _ = await api.list(pods, labelSelector=SELECTOR)
+        replicas = await ask_replicas(api, namespace, "metrics")
     except ApiError:
         return ReplicaSummary()
-    names = [pod["metadata"]["name"] for pod in listed if _runs(pod)]
-    answers = await asyncio.gather(*(_metrics(api, f"{pods}/{name}:{PORT}/proxy/metrics") for name in names))
-    texts = {name: answer for name, answer in zip(names, answers, strict=True) if isinstance(answer, str)}
-    errors = [answer for answer in answers if isinstance(answer, ApiError)]
-    summary = summary_of(texts, now)
+    texts = {name: str(answer.get("text", "")) for name, answer in replicas.answers.items()}
+    summary, errors = summary_of(texts, now), list(replicas.errors.values())
     if not errors:
         return summary
-    words = f"{len(errors)} of {len(names)} replicas do not tell their metrics: {errors[0]}"
+    words = f"{len(errors)} of {len(texts) + len(errors)} replicas do not tell their metrics: {errors[0]}"
     return ReplicaSummary(
         summary.policies, summary.revisions, (*summary.health, HealthLine("metrics", "warning", words))
     )
@@ -123,16 +111,3 @@ def _samples(text: str) -> Iterable[Sample]:
         return [sample for sample in samples if isfinite(sample.value)]
     except (ValueError, KeyError, IndexError):
         return []
-
-
-def _runs(pod: Mapping[str, Any]) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase == "Running" and "deletionTimestamp" not in pod["metadata"]
-
-
-async def _metrics(api: Api, path: str) -> str | ApiError:
-    try:
-        answer: Json = await api.get(path)
-    except ApiError as error:
-        return error
-    return str(answer.get("text", ""))

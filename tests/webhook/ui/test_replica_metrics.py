@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.replicas import PORT, SELECTOR
 from webhook.ui.picture import PolicyCounts
-from webhook.ui.replica_metrics import PORT, SELECTOR, ReplicaSummary, replica_summary, summary_of
+from webhook.ui.replica_metrics import ReplicaSummary, replica_summary, summary_of
 
 NOW = 1_000_000.0
 DAY = 86_400

@@ -12,7 +12,8 @@ from rich.text import Text
 from webhook.admission.environment import NAMESPACE
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.kube.api.kubeconfig import connect
-from webhook.kube.doctor.checks import Patient, examine
+from webhook.kube.doctor.checks import examine
+from webhook.kube.doctor.patient import Patient
 from webhook.kube.state.findings import CheckFinding
 from webhook.report import terminal
 from webhook.report.documents import indented

@@ -359,10 +359,8 @@ def _event(line: bytes) -> Event:
 def _error(status: int, data: bytes) -> ApiError:
     try:
         status_object = orjson.loads(data)
-        return ApiError(
-            status, str(status_object.get("reason", "")), str(status_object.get("message", ""))[:2000]
-        )
-    except (orjson.JSONDecodeError, AttributeError):
+        return ApiError(status, str(status_object.get("reason", "")), str(status_object["message"])[:2000])
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
         return ApiError(status, "", data.decode(errors="replace").strip()[:200])
 
 

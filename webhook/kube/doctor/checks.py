@@ -8,28 +8,29 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import statistics
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from datetime import timedelta
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from certs.authority import CertificateError, read_bundle
 from planner.model.labels import RESERVED_TAINT
-from planner.model.resources import GPU
-from planner.model.words import counted
-from webhook.admission.configuration.parameters import read_parameters
-from webhook.admission.configuration.settings import Settings, same_in_all_namespaces
-from webhook.admission.modes import mode_in_force
-from webhook.kube.api.client import Api, ApiError, Json, Unreachable
+from planner.model.words import counted, listed
+from webhook.kube.api.client import ApiError, Json, Unreachable
 from webhook.kube.api.discovery import served_path
 from webhook.kube.controller.leader import lease_path
-from webhook.kube.doctor.rights import account_of, moves_findings, rights_finding
-from webhook.kube.installed import deployment_path, installed_settings
+from webhook.kube.doctor.dry_run import examine_dry_run
+from webhook.kube.doctor.patient import APPLY, Patient, settings_by_namespace
+from webhook.kube.doctor.replica_checks import examine_replicas
+from webhook.kube.doctor.rights import (
+    account_of,
+    certificate_rights,
+    moves_findings,
+    needed_rights,
+    rights_finding,
+)
+from webhook.kube.installed import argument, deployment_path
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.scheduling import examine_scheduling
@@ -39,9 +40,6 @@ from webhook.kube.state.mode_findings import mode_findings
 from webhook.kube.state.scheduling_findings import pack_finding
 from webhook.kube.versions import examine_versions
 from webhook.placement.taints import holder, reserved_taint_value
-from webhook.policy.model.parameters import PARAMETERS
-from webhook.policy.model.policy import PolicySet
-from webhook.workloads.keys.annotation_keys import PLACEMENT
 from webhook.workloads.stored import seconds
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
@@ -53,32 +51,6 @@ OUR_KINDS = ("reservations", "topologies")
 
 RENEWAL = timedelta(days=15)
 """Certificates are renewed this long before they expire; one that is nearer to its expiry was not renewed."""
-
-
-PROBES = 7
-"""Number of dry runs of a pod: enough for a median, and done in seconds."""
-
-
-SLOW_SECONDS = 1.0
-"""Duration of one admission from which a warning is given; a kubectl user notices a second."""
-
-
-APPLY = "kubectl apply -k manifests/"
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """The cluster and the installation that are checked. `namespace`, `name`: of the Deployment."""
-
-    api: Api
-    namespace: str
-    name: str
-
-    @property
-    def now(self) -> datetime:
-        """The API server's time, which decides whether it accepts a certificate; that of the user's machine
-        may be wrong."""
-        return datetime.fromtimestamp(self.api.now(), UTC)
 
 
 Check = Callable[[Patient], Awaitable[list[CheckFinding]]]
@@ -99,7 +71,7 @@ async def examine(patient: Patient) -> list[CheckFinding]:
                 CheckFinding("API server", "fail", str(error), "check the kubeconfig and the network"),
             ]
         except ApiError as error:
-            subject = check.__name__.strip("_").replace("_", " ")
+            subject = check.__name__.removeprefix("examine").strip("_").replace("_", " ")
             results.append(
                 CheckFinding(subject, "warn", f"cannot be looked at: {error}", "ask as an administrator")
             )
@@ -145,11 +117,14 @@ async def _webhooks(patient: Patient) -> list[CheckFinding]:
             message = f"the configuration {patient.name} has none: no object is sent to Bayplan"
             results.append(CheckFinding(subject, "fail", message, APPLY))
             continue
-        flaws = [flaw for webhook in webhooks if (flaw := _flaw(webhook, patient))]
-        if flaws:
+        flaws: dict[str, list[str]] = {}
+        for webhook in webhooks:
+            if flaw := _flaw(webhook, patient):
+                flaws.setdefault(flaw, []).append(webhook["name"])
+        for flaw, names in flaws.items():
             mend = "wait for a replica to publish its CA, or `bayplan certs bundle --base64` by hand"
-            results += [CheckFinding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
-        else:
+            results.append(CheckFinding(subject, "fail", f"{listed(names, 2)}: {flaw}", mend))
+        if not flaws:
             message = f"{counted(len(webhooks), 'webhook')}, each with a CA that is valid"
             results.append(CheckFinding(subject, "ok", message))
     return results
@@ -160,9 +135,9 @@ def _flaw(webhook: Json, patient: Patient) -> str:
     try:
         bundle = read_bundle(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
     except (CertificateError, binascii.Error, ValueError):
-        return f"{webhook['name']}: caBundle holds no certificate"
+        return "caBundle holds no certificate"
     if all(authority.not_valid_after_utc <= patient.now for authority in bundle):
-        return f"{webhook['name']}: every CA in caBundle has ended"
+        return "every CA in caBundle has ended"
     return ""
 
 
@@ -172,14 +147,7 @@ async def _modes(patient: Patient) -> list[CheckFinding]:
     if configuration is None:  # `_webhooks` reports this
         return []
     spaces, _ = await patient.api.list("/api/v1/namespaces")
-    return mode_findings(spaces, configuration, await _settings(patient))
-
-
-async def _settings(patient: Patient) -> Callable[[str], Settings]:
-    """Returns the settings by namespace, from the Deployment's `--mode` and the ConfigMap."""
-    chosen = same_in_all_namespaces(await installed_settings(patient.api, patient.namespace, patient.name))
-    configured = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/configmaps/{PARAMETERS}")
-    return partial(read_parameters(PolicySet(), configured)[0].settings, chosen)
+    return mode_findings(spaces, configuration, await settings_by_namespace(patient))
 
 
 async def _certificate(patient: Patient) -> list[CheckFinding]:
@@ -243,21 +211,6 @@ def _issued_by(leaf: x509.Certificate, bundle: str) -> bool:
     return False
 
 
-async def _replicas(patient: Patient) -> list[CheckFinding]:
-    path = deployment_path(patient.namespace, patient.name)
-    deployment = await patient.api.find(path)
-    if deployment is None:
-        text = f"there is no Deployment {patient.namespace}/{patient.name}"
-        return [CheckFinding("replicas", "warn", text, f"{APPLY}, unless it runs elsewhere")]
-    wanted = int((deployment.get("spec") or {}).get("replicas") or 0)
-    ready = int((deployment.get("status") or {}).get("readyReplicas") or 0)
-    text = f"{ready} of {wanted} are ready"
-    if not ready:
-        mend = f"kubectl -n {patient.namespace} describe pods; /readyz says what each waits for"
-        return [CheckFinding("replicas", "fail", text, mend)]
-    return [CheckFinding("replicas", "ok" if ready == wanted else "warn", text)]
-
-
 async def _leader(patient: Patient) -> list[CheckFinding]:
     lease = await patient.api.find(lease_path(patient.namespace))
     spec = (lease or {}).get("spec") or {}
@@ -271,11 +224,15 @@ async def _leader(patient: Patient) -> list[CheckFinding]:
 
 async def _rights(patient: Patient) -> list[CheckFinding]:
     account = account_of(patient.namespace, patient.name)
-    settings = await _settings(patient)
+    settings = await settings_by_namespace(patient)
     spaces, _ = await patient.api.list("/api/v1/namespaces")
     names = [str(space["metadata"]["name"]) for space in spaces]
+    deployment = await patient.api.find(deployment_path(patient.namespace, patient.name)) or {}
+    secret = argument(deployment, "--certificate-secret")
+    rights = needed_rights(patient.namespace)
+    rights += certificate_rights(patient.namespace, secret, patient.name) if secret else []
     return [
-        await rights_finding(patient.api, patient.namespace, account),
+        await rights_finding(patient.api, account, rights),
         *await moves_findings(patient.api, account, [name for name in names if settings(name).moves.after]),
     ]
 
@@ -294,49 +251,9 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
         await watch.close()
     assert snapshot is not None, "it is synced"
     bad = [CheckFinding("objects", "warn", f"left out: {why}", "fix the object") for why in left_out.values()]
-    pack = pack_finding(snapshot.base.schedulers, (await _settings(patient))("").pack)
+    pack = pack_finding(snapshot.base.schedulers, (await settings_by_namespace(patient))("").pack)
     scheduling = await examine_scheduling(patient.api, snapshot)
     return [*findings_of(snapshot), *scheduling, pack, *bad[:10]]
-
-
-async def _latency(patient: Patient) -> list[CheckFinding]:
-    """Measures dry runs of a GPU pod, which take the same path as every GPU pod."""
-    took: list[float] = []
-    stored: Json = {}
-    for number in range(PROBES):
-        started = time.perf_counter()
-        try:
-            stored = await patient.api.create("/api/v1/namespaces/default/pods", _probe(number), dryRun="All")
-        except ApiError as error:
-            if error.status in (401, 403) and "admission webhook" not in error.message:
-                raise
-            mend = "see the replicas' log; GPU workloads are refused while this lasts"
-            return [CheckFinding("dry run", "fail", f"a GPU pod is refused: {error}", mend)]
-        took.append(time.perf_counter() - started)
-    middle, worst = statistics.median(took), max(took)
-    text = (
-        f"a GPU pod is admitted in {1000 * middle:.0f} ms (median of {PROBES}, worst {1000 * worst:.0f} ms)"
-    )
-    space = await patient.api.find("/api/v1/namespaces/default")
-    mode = mode_in_force(space, (await _settings(patient))("default")).mode
-    if mode != "enforce":
-        text = f"{text}; nothing tells whether it was planned, in mode {mode} of namespace default"
-    elif PLACEMENT not in ((stored.get("metadata") or {}).get("annotations") or {}):
-        mend = "check that the Service reaches a replica, and the namespaces that are left out"
-        return [CheckFinding("dry run", "fail", f"{text}, but no webhook planned it", mend)]
-    if worst > SLOW_SECONDS:
-        return [CheckFinding("dry run", "warn", text, "give the replicas more CPU, or look at /metrics")]
-    return [CheckFinding("dry run", "ok", text)]
-
-
-def _probe(number: int) -> Json:
-    container = {"name": "probe", "image": "none", "resources": {"limits": {GPU: "1"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"bayplan-doctor-{number}", "namespace": "default"},
-        "spec": {"containers": [container]},
-    }
 
 
 async def _fence(patient: Patient) -> list[CheckFinding]:
@@ -366,7 +283,7 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
 
 
 CHECKS: tuple[Check, ...] = (
-    _api_server, _kinds, _reports, _webhooks, _modes, _certificate, _replicas, _leader, _rights,
-    _topology, _fence, _latency,
+    _api_server, _kinds, _reports, _webhooks, _modes, _certificate, examine_replicas, _leader, _rights,
+    _topology, _fence, examine_dry_run,
 )  # fmt: skip
 """All checks, in an order in which the first failure explains later ones."""

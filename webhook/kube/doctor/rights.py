@@ -11,6 +11,7 @@ from planner.manifests.topologies.scheduler_objects import KUEUE
 from planner.model.words import listed
 from webhook.kube.api.client import Api
 from webhook.kube.controller.leader import LEASE
+from webhook.kube.doctor.patient import APPLY
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS, GANGS
 from webhook.kube.state.findings import CheckFinding
@@ -37,12 +38,11 @@ def account_of(namespace: str, name: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
 
-async def rights_finding(api: Api, namespace: str, account: str) -> CheckFinding:
-    """Returns a finding that says whether the account has the permissions in `needed_rights`."""
-    wanted = needed_rights(namespace)
+async def rights_finding(api: Api, account: str, wanted: Sequence[Right]) -> CheckFinding:
+    """Returns a finding that says whether the account has these permissions."""
     if missing := await _missing(api, account, wanted):
         text = f"{account} may not {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}"
-        return CheckFinding("RBAC", "fail", text, "kubectl apply -f manifests/30-rbac.yaml")
+        return CheckFinding("RBAC", "fail", text, APPLY)
     return CheckFinding("RBAC", "ok", f"{account} may do all {len(wanted)} things that it has to")
 
 
@@ -74,7 +74,7 @@ async def moves_findings(api: Api, account: str, namespaces: Sequence[str]) -> l
 def needed_rights(namespace: str) -> list[Right]:
     """Returns the permissions of a replica; `namespace` is that of the installation.
 
-    Not among them: those for certificates of its own and for taints on nodes, which are optional.
+    Not among them: `certificate_rights` and those for taints on nodes, which are optional.
     """
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
     reads += [(extra.group, extra.resource) for extra in (*EXTRAS, *GANGS)]
@@ -94,6 +94,16 @@ def needed_rights(namespace: str) -> list[Right]:
     by_name += [{**report, "verb": verb} for verb in ("get", "list", "update")]
     by_name.append({**history, "verb": "patch", "name": HISTORY_CONFIG})
     return [*resource_rights, {**lease, "verb": "create"}, *by_name]
+
+
+def certificate_rights(namespace: str, secret: str, name: str) -> list[Right]:
+    """Returns the permissions of a replica that issues the certificates. `name`: that of the webhook
+    configurations.
+    """
+    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    objects = [{"group": "", "resource": "secrets", "namespace": namespace, "name": secret}]
+    objects += [{"group": "admissionregistration.k8s.io", "resource": kind, "name": name} for kind in kinds]
+    return [{**right, "verb": verb} for right in objects for verb in ("get", "patch")]
 
 
 async def _missing(api: Api, account: str, wanted: Iterable[Right]) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.resources import PART_PREFIXES, WHOLE_GPUS
 from planner.model.schedulers import KAI
 from planner.model.topology import HOSTNAME
 from planner.model.words import counted
@@ -54,6 +55,10 @@ def _owned(snapshot: Snapshot, name: str) -> str:
     return f"; {', '.join(words)}" if words else ""
 
 
+def _is_gpu(name: str) -> bool:
+    return name in WHOLE_GPUS or name.startswith(PART_PREFIXES)
+
+
 def _labels(snapshot: Snapshot) -> list[CheckFinding]:
     """Returns findings about GPU nodes: whether there are any, whether each is in a topology, and whether
     those of a topology have the labels of its levels.
@@ -61,7 +66,7 @@ def _labels(snapshot: Snapshot) -> list[CheckFinding]:
     gpus = [
         node
         for node in snapshot.nodes.values()
-        if any(amount and ("gpu" in name or "/mig-" in name) for name, amount in node.allocatable.items())
+        if any(amount and _is_gpu(name) for name, amount in node.allocatable.items())
     ]
     if not gpus:
         mend = "install the device plug-in, or wait for it"

@@ -9,7 +9,8 @@ import pytest
 
 from webhook.kube.api.client import Api
 from webhook.kube.doctor import checks
-from webhook.kube.doctor.checks import Patient, examine
+from webhook.kube.doctor.checks import examine
+from webhook.kube.doctor.patient import APPLY, Patient
 from webhook.kube.state.findings import CheckFinding
 
 Json = dict[str, Any]
@@ -29,6 +30,10 @@ class Configured(Api):
         """The configuration."""
         return self.configuration
 
+    def now(self) -> float:
+        """The server's time."""
+        return time.time()
+
 
 @pytest.mark.parametrize("configuration", [{}, {"webhooks": None}, {"webhooks": []}])
 async def test_a_configuration_without_webhooks_is_a_fault(
@@ -40,8 +45,18 @@ async def test_a_configuration_without_webhooks_is_a_fault(
     patient = Patient(Configured(configuration), "bayplan-system", "bayplan")
     message = "the configuration bayplan has none: no object is sent to Bayplan"
     assert await examine(patient) == [
-        CheckFinding(f"{kind} webhooks", "fail", message, checks.APPLY) for kind in ("mutating", "validating")
+        CheckFinding(f"{kind} webhooks", "fail", message, APPLY) for kind in ("mutating", "validating")
     ]
+
+
+async def test_webhooks_with_one_fault_are_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right after an installation none has a CA; that were forty lines."""
+    looked_at = [check for check in checks.CHECKS if check.__name__ == "_webhooks"]
+    monkeypatch.setattr(checks, "CHECKS", looked_at)
+    webhooks = [{"name": f"{name}.bayplan.dev", "clientConfig": {}} for name in "abcd"]
+    patient = Patient(Configured({"webhooks": webhooks}), "bayplan-system", "bayplan")
+    message = "a.bayplan.dev, b.bayplan.dev and 2 more: caBundle holds no certificate"
+    assert [finding.message for finding in await examine(patient)] == [message] * 2
 
 
 @pytest.mark.parametrize("hours", [-2, 2])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from webhook.kube.doctor.rights import MOVES, needed_rights
+from webhook.kube.doctor.rights import MOVES, certificate_rights, needed_rights
 
 MANIFESTS = Path(__file__).parents[4] / "manifests"
 
@@ -32,6 +32,13 @@ def missing(file: Path, rights) -> list:
 def test_the_manifests_give_every_right_that_a_replica_needs():
     """The doctor never finds the shipped installation without a right."""
     assert missing(MANIFESTS / "30-rbac.yaml", needed_rights("bayplan-system")) == []
+
+
+def test_the_manifests_give_every_right_that_certificates_need():
+    """In the Secret and in the configurations that they install."""
+    rights = certificate_rights("bayplan-system", "bayplan-tls", "bayplan")
+    assert missing(MANIFESTS / "35-certificates.yaml", rights) == []
+    assert missing(MANIFESTS / "30-rbac.yaml", rights) == rights
 
 
 def test_a_replica_needs_every_right_that_the_manifests_give():

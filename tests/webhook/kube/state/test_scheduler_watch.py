@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from planner.model.schedulers import KAI, KUEUE
 from tests.webhook.kube.state.test_cluster_watch import tell, watch
 from webhook.kube.api.client import Api
@@ -95,3 +97,25 @@ def test_the_doctor_tells_what_is_there_and_by_what() -> None:
     assert finding.message == (
         "kai-scheduler (by pod research/a; 0 queues, 0 Topology objects); KAI has no Queue"
     )
+
+
+@pytest.mark.parametrize(
+    ("resource", "offers"),
+    [("habana.ai/gaudi", True), ("nvidia.com/mig-1g.10gb", True), ("example.com/gpu-license", False)],
+)
+def test_the_doctor_counts_the_gpus_that_are_planned(resource: str, offers: bool) -> None:
+    """Not what has the letters in its name."""
+    cluster_watch = watch()
+    node = {
+        "metadata": {"name": "n1", "resourceVersion": "2"},
+        "status": {
+            "allocatable": {"cpu": "8", "memory": "8Gi", "pods": "9", resource: "8"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    handler = cluster_watch.reflectors[NODES].handler
+    handler.replaced([handler.read(node)], 2)
+    snapshot = cluster_watch.snapshot()
+    assert snapshot is not None
+    (finding,) = [reported for reported in findings_of(snapshot) if reported.subject == "GPU nodes"]
+    assert finding.grade == ("ok" if offers else "warn")
