@@ -11,9 +11,11 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -317,14 +319,31 @@ def _has_failed(call: asyncio.Future[Json]) -> bool:
 
 
 def _proxy(host: str) -> str | None:
-    """Returns the proxy for the API server that the environment names ($HTTPS_PROXY, $NO_PROXY); None if
-    it names none.
+    """Returns the proxy for the API server that the environment names; None if it names none.
+
+    As in kubectl, $NO_PROXY may contain networks (10.0.0.0/8), and this machine's addresses need no proxy.
     """
     url = urlsplit(host)
     names = {url.hostname or "", url.netloc.rpartition("@")[2]}  # an IPv6 address without and with brackets
-    if not url.hostname or any(map(proxy_bypass, names)):
+    proxies = getproxies()
+    if not url.hostname or any(map(proxy_bypass, names)) or _is_near(url.hostname, proxies.get("no", "")):
         return None
-    return getproxies().get(url.scheme)
+    return proxies.get(url.scheme)
+
+
+def _is_near(host: str, excluded: str) -> bool:
+    """Returns whether a host is this machine, or an address in one of the networks in `excluded`."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or any(address in network for network in _networks(excluded))
+
+
+def _networks(excluded: str) -> Iterator[IPv4Network | IPv6Network]:
+    for entry in excluded.split(","):
+        with suppress(ValueError):  # a name, or an address with a port
+            yield ip_network(entry.strip(), strict=False)
 
 
 def _epoch(date: str, default: float) -> float:

@@ -13,7 +13,7 @@ import ssl
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import yaml
 from kubernetes.aio import client as generated
@@ -79,6 +79,8 @@ async def _load(kubeconfig: str, configuration: Any) -> None:
     contexts = (content.get("current-context") for content in files.config_files.values())
     loader = _Loader(files.config, active_context=next(filter(None, contexts), None), config_base_path=None)
     await loader.load_and_set(configuration)
+    if configuration.proxy and urlsplit(configuration.proxy).scheme not in ("http", "https"):
+        raise ValueError(f"proxy-url {configuration.proxy}: only proxies with http and https can be used")
     configuration.client_session_kwargs = {"headers": loader.impersonation}
     if loader.token_until < math.inf:
         configuration.refresh_api_key_hook = loader.renew

@@ -152,6 +152,13 @@ async def test_the_certificate_is_that_of_the_name_in_the_kubeconfig(
     assert len(requests) == 1
 
 
+async def test_a_proxy_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+    """aiohttp would speak HTTP to it."""
+    file = write(tmp_path / "config", **{"proxy-url": "socks5://127.0.0.1:1080"})
+    with pytest.raises(InputError, match="only proxies with http and https"):
+        await connect(file)
+
+
 async def test_a_user_who_acts_as_another_one_says_so(tmp_path: Path) -> None:
     """Without these headers, commands act with the rights of the user itself."""
     user = {

@@ -126,6 +126,33 @@ async def test_a_server_with_an_ipv6_address_is_excluded_from_the_proxy_in_each_
     assert configuration.proxy == ("http://proxy.example:3128" if excluded == "fd00::2" else None)
 
 
+@pytest.mark.parametrize(
+    ("host", "excluded", "direct"),
+    [
+        ("https://10.96.0.1:443", "10.0.0.0/8,.svc", True),
+        ("https://10.96.0.1:443", " fd00::/8 , 10.96.0.1/12", True),
+        ("https://10.96.0.1:443", "192.168.0.0/16,.svc", False),
+        ("https://[fd00::1]:443", "fd00::/8", True),
+        ("https://api.example:443", "10.0.0.0/8", False),
+        ("https://127.0.0.1:6443", "", True),
+        ("https://[::1]:6443", "", True),
+        ("https://localhost:6443", "", True),
+    ],
+)
+async def test_networks_and_this_machine_need_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, host: str, excluded: str, direct: bool
+) -> None:
+    """As in kubectl. The address of the API server in a cluster is excluded as a network, and a cluster on
+    this machine, such as kind, not at all.
+    """
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", excluded)
+    configuration = generated.Configuration(host=host)
+    await Api(configuration).close()
+    assert configuration.proxy == (None if direct else "http://proxy.example:3128")
+
+
 async def test_a_failure_that_nobody_waits_for_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Its only caller has been cancelled; asyncio would log a traceback."""
     server = Server(status=503)
