@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import ssl
+from pathlib import Path
 from typing import Protocol
 
 from certs.authority import CertificateError, service_names
@@ -91,6 +92,8 @@ def from_files(args: argparse.Namespace) -> ReloadingContext | None:
             raise InputError("--certificate-secret lies in a cluster; add --in-cluster or --kubeconfig")
         return None
     if args.insecure:
+        if args.tls_cert or args.tls_key:
+            raise InputError("--insecure is plain HTTP; leave it out, or --tls-cert and --tls-key")
         return None
     if args.tls_cert is None or args.tls_key is None:
         raise InputError(
@@ -100,6 +103,17 @@ def from_files(args: argparse.Namespace) -> ReloadingContext | None:
     try:
         return ReloadingContext(args.tls_cert, args.tls_key, client_ca=args.client_ca, report=log.info)
     except OSError as error:
+        _check_authority(args.client_ca)
         raise InputError(
             f"no usable pair: {error.strerror or error}", Where(f"{args.tls_cert}, {args.tls_key}")
         ) from None
+
+
+def _check_authority(client_ca: Path | None) -> None:
+    """Raises `InputError` if the file of `--client-ca` cannot be used."""
+    if client_ca is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=client_ca)
+    except OSError as error:
+        raise InputError(f"no usable CA: {error.strerror or error}", Where(f"{client_ca}")) from None
