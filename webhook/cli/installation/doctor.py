@@ -11,6 +11,7 @@ from rich.text import Text
 
 from webhook.admission.environment import NAMESPACE
 from webhook.cli.common.parsers import Subparsers, subcommand
+from webhook.cli.common.standing_words import quiet
 from webhook.kube.api.kubeconfig import connect
 from webhook.kube.doctor.checks import examine
 from webhook.kube.doctor.patient import Patient
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the checks, and prints a line for each. Returns 1 if a check failed. Raises `InputError` for an
     invalid kubeconfig.
     """
+    quiet()
     findings = asyncio.run(_examine(args))
     if args.output == "json":
         sys.stdout.write(indented([asdict(finding) for finding in findings]))

@@ -238,6 +238,7 @@ async def _rights(patient: Patient) -> list[CheckFinding]:
 
 
 async def _topology(patient: Patient) -> list[CheckFinding]:
+    await patient.api.get("/api/v1/nodes", limit="1")  # fails at once if they may not be listed
     watch = ClusterWatch(patient.api, patient.namespace)
     await watch.start()
     try:

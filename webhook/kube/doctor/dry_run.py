@@ -83,8 +83,13 @@ def _refusal(error: ApiError) -> CheckFinding:
 
 
 async def _gpu_resource(patient: Patient) -> str:
-    """Returns the resource of the GPUs that the cluster's nodes offer; NVIDIA's if they offer none."""
-    nodes, _ = await patient.api.list("/api/v1/nodes")
+    """Returns the resource of the GPUs that the cluster's nodes offer; NVIDIA's if they offer none, or if the
+    nodes may not be listed.
+    """
+    try:
+        nodes, _ = await patient.api.list("/api/v1/nodes")
+    except ApiError:
+        return GPU
     offered = {name for node in nodes for name in (node.get("status") or {}).get("allocatable") or {}}
     return next((name for name in GPU_RESOURCES if name in offered), GPU)
 
