@@ -88,3 +88,14 @@ async def test_the_pod_asks_for_gpus_that_the_cluster_has(offered: str) -> None:
     (container,) = server.pods[0]["spec"]["containers"]
     assert container["resources"] == {"limits": {offered: "1"}}
     assert container["securityContext"]["runAsNonRoot"] is True
+
+
+async def test_a_user_who_may_not_list_nodes_is_told_of_the_dry_run_all_the_same() -> None:
+    """The pod asks for NVIDIA's GPUs then."""
+
+    class Closed(Server):
+        async def list(self, path: str, keep: Any = dict, **query: str) -> tuple[list[Any], str]:
+            raise ApiError(403, "Forbidden", "nodes is forbidden")
+
+    (finding,) = await examine_dry_run(Patient(Closed(), "bayplan-system", "bayplan"))
+    assert finding.grade == "ok"
