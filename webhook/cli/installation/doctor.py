@@ -24,8 +24,9 @@ EPILOG = """examples:
   bayplan doctor --kubeconfig admin.conf -o json
 
 It checks the CRDs, the webhook configurations and their CA, whether they match the mode of each namespace,
-the certificate, the replicas and their leader, RBAC, the topology labels of nodes, other schedulers, and the
-time that the webhook adds to a dry run. It changes nothing.
+the certificate, the replicas and their leader, changes that they cannot use, RBAC, the topology labels of
+nodes, other schedulers, and the time that the webhook adds to a dry run. It changes nothing. What the
+replicas say of themselves is read through the API server, which needs `get` on `pods/proxy`.
 
 exit status: 0 nothing failed, 1 a check failed, 2 bad input or usage
 """
