@@ -52,6 +52,16 @@ def test_check_tells_what_is_wrong_with_it(
     assert message in capsys.readouterr().err
 
 
+def test_several_faults_are_separated_by_semicolons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error is one line; their line ends were shown as question marks."""
+    file = written(tmp_path, config_map(SYSTEM, mode="enfroce", mod="audit"))
+    assert main(["policies", "check", "-c", file]) == 2
+    expected = f"is mode meant?; {SYSTEM}/ConfigMap/bayplan-parameters: data[mode]: 'enfroce' is not valid"
+    assert expected in capsys.readouterr().err
+
+
 def test_check_warns_of_a_namespace_that_is_not_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

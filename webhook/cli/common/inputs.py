@@ -108,7 +108,7 @@ def in_force(environment: Environment, policies: PolicySet) -> Environment:
     """
     parameters, problems = read_parameters(policies, environment.configured)
     if problems:
-        raise InputError("\n".join(problems))
+        raise InputError("; ".join(problems))
     return environment.with_parameters(parameters)
 
 
