@@ -63,12 +63,14 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
 
 
 def _existing(kubeconfig: str) -> str:
-    """Returns the argument, a path or a list of paths as in $KUBECONFIG. Raises `InputError` if none of them
-    exists, because the package treats a missing file as an empty one.
+    """Returns those of the paths, one or several as in $KUBECONFIG, whose files have content; all if none has
+    any. Raises `InputError` if none exists, because the package treats a missing file as an empty one.
     """
-    if not any(path and Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
+    files = {path: Path(path).expanduser() for path in kubeconfig.split(os.pathsep) if path}
+    if not any(file.exists() for file in files.values()):
         raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))
-    return kubeconfig
+    filled = [path for path, file in files.items() if file.exists() and file.stat().st_size]
+    return os.pathsep.join(filled) or kubeconfig
 
 
 async def _load(kubeconfig: str, configuration: Any) -> None:

@@ -95,12 +95,15 @@ def credential(lines: str = "", **status: str) -> str:
 async def test_of_several_files_the_first_one_that_names_a_context_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for kubectl: by the last one, commands would act on another cluster."""
+    """As for kubectl: by the last one, commands would act on another cluster. Missing and empty files do not
+    count.
+    """
     without = tmp_path / "without"
     without.write_text("{kind: Config, current-context: ''}")
     first = write(tmp_path / "first", "first", server="https://first:1")
     second = write(tmp_path / "second", "second", server="https://second:1")
-    monkeypatch.setenv("KUBECONFIG", f"{without}:{first}:{second}")
+    (tmp_path / "empty").touch()
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'empty'}:{without}:{tmp_path / 'none'}:{first}:{second}:")
     api = await connect()
     assert api.host == "https://first:1"
     await api.close()
