@@ -30,10 +30,6 @@ class Configured(Api):
         """The configuration."""
         return self.configuration
 
-    def now(self) -> float:
-        """The server's time."""
-        return time.time()
-
 
 @pytest.mark.parametrize("configuration", [{}, {"webhooks": None}, {"webhooks": []}])
 async def test_a_configuration_without_webhooks_is_a_fault(
