@@ -62,7 +62,7 @@ async def test_an_api_server_that_was_away_is_taken_up_where_it_was_left(
         held = await ledger.reserve(rack("r1", "research/Job/before"), 0, NOW)
 
         await asyncio.to_thread(server.stop, signal.SIGKILL)
-        await until(lambda: bool(watch.problem()))
+        await until(lambda: bool(watch.problem() and ledger.problem()))
         snapshot = watch.snapshot()
         assert snapshot is not None
         assert set(snapshot.nodes) == {"n1"}

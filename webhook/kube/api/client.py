@@ -11,11 +11,14 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -23,8 +26,6 @@ from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
 from planner.model.cached_property import cached_property
-from webhook.kube.api.outage import Outages
-from webhook.kube.api.proxies import environment_proxy
 
 Json = dict[str, Any]
 
@@ -49,10 +50,6 @@ SILENCE_SECONDS = 75.0
 
 SHARED_SECONDS = 1.0
 """Maximum age in seconds of an answer that several callers share (`Api.get_shared`)."""
-
-
-DOWN = (502, 503, 504)
-"""The statuses of a proxy or load balancer without an API server behind it, or of one without its etcd."""
 
 
 MERGE = "application/merge-patch+json"
@@ -104,7 +101,7 @@ class Api:
         configuration.client_session_kwargs = (configuration.client_session_kwargs or {}) | {
             "trust_env": False
         }
-        configuration.proxy = configuration.proxy or environment_proxy(configuration.host)
+        configuration.proxy = configuration.proxy or _proxy(configuration.host)
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
         self._epoch, self._has_server_time = time.time() - time.monotonic(), False
@@ -151,11 +148,6 @@ class Api:
             call.add_done_callback(_has_failed)  # else asyncio logs a failure that no caller awaits
             self._shared[path] = now, call
         return await asyncio.shield(call)  # cancelling one caller leaves the call to the others
-
-    @cached_property
-    def outages(self) -> Outages:
-        """Whether the server answers at all."""
-        return Outages()
 
     @cached_property
     def _shared(self) -> dict[str, tuple[float, asyncio.Future[Json]]]:
@@ -315,12 +307,7 @@ class Api:
                 server_hostname=pool.configuration.tls_server_name,
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
-            self.outages.begin()
             raise Unreachable(_words(error)) from error
-        if response.status in DOWN:
-            self.outages.begin()
-        else:
-            self.outages.end()
         if not self._has_server_time:
             self._has_server_time = True
             self._epoch = _epoch(response.headers.get("Date", ""), self._epoch)
@@ -329,6 +316,34 @@ class Api:
 
 def _has_failed(call: asyncio.Future[Json]) -> bool:
     return call.done() and (call.cancelled() or call.exception() is not None)
+
+
+def _proxy(host: str) -> str | None:
+    """Returns the proxy for the API server that the environment names; None if it names none.
+
+    As in kubectl, $NO_PROXY may contain networks (10.0.0.0/8), and this machine's addresses need no proxy.
+    """
+    url = urlsplit(host)
+    names = {url.hostname or "", url.netloc.rpartition("@")[2]}  # an IPv6 address without and with brackets
+    proxies = getproxies()
+    if not url.hostname or any(map(proxy_bypass, names)) or _is_near(url.hostname, proxies.get("no", "")):
+        return None
+    return proxies.get(url.scheme)
+
+
+def _is_near(host: str, excluded: str) -> bool:
+    """Returns whether a host is this machine, or an address in one of the networks in `excluded`."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or any(address in network for network in _networks(excluded))
+
+
+def _networks(excluded: str) -> Iterator[IPv4Network | IPv6Network]:
+    for entry in excluded.split(","):
+        with suppress(ValueError):  # a name, or an address with a port
+            yield ip_network(entry.strip(), strict=False)
 
 
 def _epoch(date: str, default: float) -> float:
