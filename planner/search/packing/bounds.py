@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from planner.search.packing.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
 _MAX_LISTED = 4096
-"""Maximum number of pods for which the allowed costs are computed for all numbers of pods at once, as a list
+"""Maximum number of pods for which the allowed costs are computed for all numbers of pods at once, as a tuple
 for each level. For more pods each value is computed on first use."""
 
 
@@ -66,19 +66,19 @@ class CostLimit:
         return remembered
 
     def _listed(self) -> bool:
-        """Reports whether the allowed costs of all numbers of pods are computed at once: a list is read
+        """Reports whether the allowed costs of all numbers of pods are computed at once: a tuple is read
         faster than a dictionary.
         """
         return isinstance(self._counts, SingleClassCounts) and self.goal <= _MAX_LISTED
 
-    def _max_costs(self, level: int) -> list[int]:
-        """Returns the same as `allowed` as a list over the number of pods of a single class."""
+    def _max_costs(self, level: int) -> tuple[int, ...]:
+        """Returns the same as `allowed` as a tuple over the number of pods of a single class."""
         place = level - self.first
         prices = [0] * (self.goal + 1)
         for price, needed in zip(self._prices[place:], self._needed(place), strict=True):
             prices = [paid + price * domains for paid, domains in zip(prices, needed, strict=True)]
         base = self._bases[place]
-        return [base - paid for paid in reversed(prices)]
+        return tuple([base - paid for paid in reversed(prices)])
 
     def _needed(self, place: int) -> Iterator[list[int]]:
         """Yields for each level the fewest domains for 0, 1, … pods of one class."""

@@ -187,8 +187,8 @@ class JointCostLimit(CostLimit):
         if not self._listed():
             return self
         levels = range(self.first, self.first + len(self._prices))
-        allowed = tuple([tuple(self._max_costs(level)) for level in levels])
-        return self.goal, self.first, self.ceiling, tuple(self._bases), allowed
+        allowed = (self.allowed(level) for level in levels)
+        return self.goal, self.first, self.ceiling, tuple(self._bases), *allowed
 
     def _needed(self, place: int) -> Iterator[list[int]]:
         """Yields for each level the fewest domains by joint bounds, for 0, 1, … pods."""
