@@ -11,14 +11,11 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
-from urllib.parse import urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import urlencode
 
 import aiohttp
 import orjson
@@ -26,6 +23,7 @@ from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
 from planner.model.cached_property import cached_property
+from webhook.kube.api.proxies import environment_proxy
 
 Json = dict[str, Any]
 
@@ -101,7 +99,7 @@ class Api:
         configuration.client_session_kwargs = (configuration.client_session_kwargs or {}) | {
             "trust_env": False
         }
-        configuration.proxy = configuration.proxy or _proxy(configuration.host)
+        configuration.proxy = configuration.proxy or environment_proxy(configuration.host)
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
         self._epoch, self._has_server_time = time.time() - time.monotonic(), False
@@ -285,11 +283,8 @@ class Api:
         else:
             try:
                 await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-            except (
-                config.ConfigException,
-                OSError,
-                ValueError,
-            ) as error:  # tokens are renewed, by file or plugin
+            # Tokens are renewed here, from their file or by a plugin.
+            except (config.ConfigException, OSError, ValueError) as error:
                 raise Unreachable(f"it was not asked, as the token cannot be read: {error}") from error
         url = self.host + path + (f"?{urlencode(query)}" if query else "")
         pool = self._client.rest_client
@@ -316,34 +311,6 @@ class Api:
 
 def _has_failed(call: asyncio.Future[Json]) -> bool:
     return call.done() and (call.cancelled() or call.exception() is not None)
-
-
-def _proxy(host: str) -> str | None:
-    """Returns the proxy for the API server that the environment names; None if it names none.
-
-    As in kubectl, $NO_PROXY may contain networks (10.0.0.0/8), and this machine's addresses need no proxy.
-    """
-    url = urlsplit(host)
-    names = {url.hostname or "", url.netloc.rpartition("@")[2]}  # an IPv6 address without and with brackets
-    proxies = getproxies()
-    if not url.hostname or any(map(proxy_bypass, names)) or _is_near(url.hostname, proxies.get("no", "")):
-        return None
-    return proxies.get(url.scheme)
-
-
-def _is_near(host: str, excluded: str) -> bool:
-    """Returns whether a host is this machine, or an address in one of the networks in `excluded`."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or any(address in network for network in _networks(excluded))
-
-
-def _networks(excluded: str) -> Iterator[IPv4Network | IPv6Network]:
-    for entry in excluded.split(","):
-        with suppress(ValueError):  # a name, or an address with a port
-            yield ip_network(entry.strip(), strict=False)
 
 
 def _epoch(date: str, default: float) -> float:
