@@ -3,8 +3,8 @@
     former  a b c d e f g        d was replaced by D, and x was added: Splice(3, 1, (D,)), Splice(6, 0, (x,))
     latest  a b c D e f x g
 
-Equal runs are compared as slices, because this is done for each decision: of 10,000 reservations, in a
-twentieth of the time that a loop takes.
+Equal runs are compared as slices, because this is done for each decision: of 10,000 reservations, in a fifth
+of the time that a loop takes.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
     evicting = [gang for gang in without if gang.awaits_evictions and not gang.held_back]
     due.actions += evictions(due.snapshot, map(due.unbound, evicting), world.now)
     waiting = [due.unbound(gang) for gang in without if gang.waits]
-    # rule 5
+    # Rule 5.
     return due.actions + queue(due.snapshot, waiting, world.limits, world.rules, memory.rounds)
 
 
