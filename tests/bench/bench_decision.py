@@ -31,7 +31,7 @@ from tests.bench.cluster.empty_webhook import answer
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import PATIENCE, clusters, example, review
 from webhook.cli.common.inputs import policy_store, shipped
-from webhook.policy.engine.sharing.equal_objects import MAX_FORMS
+from webhook.policy.engine.forms.equal_objects import MAX_FORMS
 from webhook.server.cluster_source import NoCluster
 from webhook.server.garbage_collection import freeze_survivors
 from webhook.server.http import Webhook

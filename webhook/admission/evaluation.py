@@ -38,8 +38,8 @@ from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, with_claims
+from webhook.policy.engine.forms.equal_objects import EqualObjects
 from webhook.policy.engine.inputs import Params, poll_policies
-from webhook.policy.engine.sharing.equal_objects import EqualObjects
 from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable

@@ -25,7 +25,7 @@ from webhook.policy import (
     run_mutating,
     run_validating,
 )
-from webhook.policy.engine.sharing.equal_objects import EqualObjects
+from webhook.policy.engine.forms.equal_objects import EqualObjects
 from webhook.policy.model.policy import Expression
 from webhook.workloads import Template
 

@@ -3,7 +3,8 @@
 - `inputs`: the interface through which the caller provides parameters, variables and the authorizer
 - `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates;
   `object_cache`: what all policies of a pass see of these, computed once
-- `sharing`: templates and objects that are equal in all that a policy reads, for which it runs once
+- `forms`: what templates and objects that differ only in rarely read values have in common; `sharing`: runs a
+  policy once for all that are equal in all that it reads
 - `parameters`: the parameter objects to which a binding refers
 - `exemptions`: objects to which a policy does not apply, and until when
 - `conditions`: match conditions that policies share

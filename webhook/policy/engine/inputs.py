@@ -16,7 +16,7 @@ from planner.model.deadline import poll
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
-from webhook.policy.engine.sharing.equal_objects import EqualObjects
+from webhook.policy.engine.forms.equal_objects import EqualObjects
 from webhook.policy.model.policy import ParamKind
 from webhook.workloads import Template
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from webhook.jsontools.path import Path
 from webhook.policy.engine.defaults import defaulted
+from webhook.policy.engine.forms.form import json_of
 from webhook.policy.engine.inputs import PolicyInputs, poll_policies
-from webhook.policy.engine.sharing.forms import json_of
 from webhook.policy.engine.sharing.template_forms import Forms
 from webhook.policy.engine.targets import Target, own_target, template_targets
 from webhook.wire.request import AdmissionRequest

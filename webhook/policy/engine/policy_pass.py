@@ -21,12 +21,12 @@ from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.failures import Failure, failure
+from webhook.policy.engine.forms.equal_objects import MAX_OUTCOMES, SharedForm
+from webhook.policy.engine.forms.form import Form
+from webhook.policy.engine.forms.no_effect import NoEffect
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.object_cache import ObjectCache
 from webhook.policy.engine.parameters import RequestParams
-from webhook.policy.engine.sharing.equal_objects import MAX_OUTCOMES, SharedForm
-from webhook.policy.engine.sharing.forms import Form
-from webhook.policy.engine.sharing.no_effect import NoEffect
 from webhook.policy.engine.sharing.shared_runs import OF_ONE_REQUEST, RUN_LIMIT, SharedRuns
 from webhook.policy.engine.targets import Target
 from webhook.policy.model.match import EVERY_REQUEST, MatchResources

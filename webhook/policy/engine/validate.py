@@ -12,10 +12,10 @@ from webhook.cel.values.values import type_name
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.failures import Failure, failure
 from webhook.policy.engine.findings import Finding, Findings
+from webhook.policy.engine.forms.equal_objects import SharedForm
+from webhook.policy.engine.forms.form import Form
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.policy_pass import PolicyPass, PolicyRun, failure_of
-from webhook.policy.engine.sharing.equal_objects import SharedForm
-from webhook.policy.engine.sharing.forms import Form
 from webhook.policy.engine.sharing.template_forms import with_pod_set_hidden
 from webhook.policy.engine.skipped import runnable_policies
 from webhook.policy.engine.targets import Target
@@ -149,7 +149,7 @@ class _Collected:
         is_common, cache = True, policy_pass.cache
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
-        # forms (templates that are equal but for stand-ins, see `sharing/forms.py`) that pass in every run
+        # forms (templates that are equal but for stand-ins, see `forms/form.py`) that pass in every run
         all_passed: set[Form] = set()
         # Templates of one form may differ in labels, and an objectSelector selects only some of them: then no
         # form is skipped as a whole.
@@ -226,7 +226,7 @@ class _Collected:
         form: Form,
     ) -> bool:
         """Returns whether a policy passes on all templates of a form: it has no finding or failure, and reads
-        none of the values in which the templates differ (stand-ins, see `sharing/forms.py`).
+        none of the values in which the templates differ (stand-ins, see `forms/form.py`).
 
         If not, everything that this run collected is removed: the caller runs the policy on each template.
         """

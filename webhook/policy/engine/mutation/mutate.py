@@ -14,12 +14,12 @@ from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.failures import Failure
+from webhook.policy.engine.forms.equal_objects import SharedForm
+from webhook.policy.engine.forms.form import Form, has_stand_in
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.apply_mutation import mutated_or_failure
 from webhook.policy.engine.mutation.changes import Changes, carry, changes_between, new_values
 from webhook.policy.engine.policy_pass import PolicyPass, PolicyRun
-from webhook.policy.engine.sharing.equal_objects import SharedForm
-from webhook.policy.engine.sharing.forms import Form, has_stand_in
 from webhook.policy.engine.sharing.template_forms import with_pod_set_hidden
 from webhook.policy.engine.skipped import Skipped, runnable_policies
 from webhook.policy.engine.targets import Target
@@ -64,7 +64,7 @@ class Mutated:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The effect of a policy's run on each template of one form (see `sharing/forms.py`).
+    """The effect of a policy's run on each template of one form (see `forms/form.py`).
 
     `steps`: the changes by each mutation, in order. `form`: the common form of the changed templates.
     """
@@ -77,7 +77,7 @@ class _Change:
 class _Outcomes:
     """The results of a policy's runs under one binding, which are reused for the object's other templates.
 
-    `unchanged`: forms (see `sharing/forms.py`) whose templates no run changes. `changes`: the effect on all
+    `unchanged`: forms (see `forms/form.py`) whose templates no run changes. `changes`: the effect on all
     templates of a form, by the `id` of the binding, the `id` of the parameters, and the form; None if the
     policy must be run on each template. `results` is for such runs: the changed template, by
     `PolicyPass.content`; None for no change.

@@ -1,7 +1,7 @@
 """Reuses the outcome of a policy on a new object, or on its only template, for all later ones of its form.
 
 A run of a policy that reads no stand-in has the same outcome for each object with this form
-(`equal_objects.py`), also in later requests. All else that it can read is the same:
+(`forms/equal_objects.py`), also in later requests. All else that it can read is the same:
 
 - policy, parameter object, form, Namespace, and the content of the variable `gang` are in its key
 - `cluster` belongs to the owner of `EqualObjects`, who drops it when the nodes change. Values that change
@@ -22,16 +22,16 @@ from typing import Any, Final, TypeVar, cast
 from webhook.cel.values.stand_in import StandInRead
 from webhook.jsontools.path import Path
 from webhook.policy.engine.conditions import KnownConditions
-from webhook.policy.engine.inputs import PolicyInputs
-from webhook.policy.engine.sharing.equal_objects import (
+from webhook.policy.engine.forms.equal_objects import (
     MAX_CONTEXTS,
     EqualObjects,
     FormOutcome,
     SharedForm,
     digest,
 )
-from webhook.policy.engine.sharing.forms import Form
-from webhook.policy.engine.sharing.no_effect import NoEffect
+from webhook.policy.engine.forms.form import Form
+from webhook.policy.engine.forms.no_effect import NoEffect
+from webhook.policy.engine.inputs import PolicyInputs
 from webhook.policy.engine.targets import POD, Target
 from webhook.policy.model.policy import Policy
 from webhook.wire.request import AdmissionRequest

@@ -17,7 +17,7 @@ from planner.manifests.pods.pod import UNREAD
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.diff import equal
 from webhook.jsontools.path import Path
-from webhook.policy.engine.sharing.forms import Form, Json, containers, json_of, pull_policies, with_stand_ins
+from webhook.policy.engine.forms.form import Form, Json, containers, json_of, pull_policies, with_stand_ins
 from webhook.policy.engine.targets import Target
 
 Show = Callable[[Target], dict[str, Any]]

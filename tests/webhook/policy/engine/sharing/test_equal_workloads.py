@@ -24,7 +24,7 @@ from tests.webhook.policy.helpers import (
     validating,
 )
 from webhook.policy import Mutated, PolicySet, from_object, run_mutating, run_validating
-from webhook.policy.engine.sharing.equal_objects import EqualObjects
+from webhook.policy.engine.forms.equal_objects import EqualObjects
 
 KAI = apply('Object{spec: Object.spec{schedulerName: "kai"}}')
 DEPLOYMENTS = {

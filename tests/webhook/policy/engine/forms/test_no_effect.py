@@ -25,8 +25,8 @@ from tests.webhook.policy.helpers import (
     validating,
 )
 from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
+from webhook.policy.engine.forms.equal_objects import MAX_CONTEXTS, MAX_OUTCOMES, EqualObjects
 from webhook.policy.engine.policy_pass import PolicyPass
-from webhook.policy.engine.sharing.equal_objects import MAX_CONTEXTS, MAX_OUTCOMES, EqualObjects
 from webhook.policy.engine.targets import Target
 from webhook.policy.model.policy import Policy
 

@@ -3,7 +3,7 @@
 A Job sends hundreds of pods, and a sweep hundreds of Jobs, that differ only in what names them, in what their
 containers run, and in what the plan writes (`webhook.workloads.varying_values`). They have a common form, in
 which stand-ins replace these values. The only template of a new object has a form in the same way.
-`shared_runs.py` says when a later object has the same outcome.
+`sharing/shared_runs.py` says when a later object has the same outcome.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Final
 from planner.model.deadline import poll
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.path import Path, find
-from webhook.policy.engine.sharing.forms import Form, json_of, pull_policies, with_stand_ins
-from webhook.policy.engine.sharing.no_effect import NoEffect
+from webhook.policy.engine.forms.form import Form, json_of, pull_policies, with_stand_ins
+from webhook.policy.engine.forms.no_effect import NoEffect
 from webhook.workloads.varying_values import varying_paths
 
 MAX_FORMS: Final = 512

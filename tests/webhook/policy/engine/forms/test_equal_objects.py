@@ -27,14 +27,14 @@ from tests.webhook.policy.helpers import (
 )
 from webhook.cel.values.stand_in import StandIn
 from webhook.policy import Findings, Mutated, PolicySet, from_object, run_mutating, run_validating
-from webhook.policy.engine.sharing.equal_objects import (
+from webhook.policy.engine.forms.equal_objects import (
     MAX_BYTES,
     MAX_FORMS,
     MAX_OUTCOMES,
     MAX_STAND_INS,
     EqualObjects,
 )
-from webhook.policy.engine.sharing.forms import Form
+from webhook.policy.engine.forms.form import Form
 from webhook.policy.engine.sharing.shared_runs import RUN_LIMIT
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
