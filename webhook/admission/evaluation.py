@@ -28,6 +28,7 @@ from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.path import Path, find
 from webhook.placement.gate import is_gated
 from webhook.placement.group_members import GroupMember, members, other_members
+from webhook.placement.planning import with_claims
 from webhook.placement.pod_affinity import is_pinned, terms_of_annotation, without_former_placement
 from webhook.placement.pod_gang import has_stamped_template
 from webhook.placement.schedulers.evictions import before_evictions
@@ -37,7 +38,7 @@ from webhook.placement.shared_gangs.gang_seat import with_gang_seat
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan, with_claims
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.forms.equal_objects import EqualObjects
 from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable

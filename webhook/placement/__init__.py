@@ -1,6 +1,6 @@
 """Plans the gangs of a workload, and writes the plan onto objects: annotations, affinity, taints. Pure.
 
-- `workload_plan`: plans every gang of a workload
+- `planning`: plans every gang of a workload; `workload_plan`: the result
 - `pod_gang`: the gang of a pod, and the plan that this gang already has
 - `queue`: plans waiting gangs before a newly applied one, in the `fair_order` of priority, namespace share
   and age
@@ -30,5 +30,5 @@ Words:
 - *pinned*: of a pod, restricted by node affinity to its gang's place
 - *replayed*: of an answer, repeated from the gang's reservation instead of planned
 
-Begin with `workload_plan`.
+Begin with `planning`.
 """

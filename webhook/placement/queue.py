@@ -32,7 +32,8 @@ from webhook.placement.fair_order import (
     why_before,
 )
 from webhook.placement.hold_limits import HOLD_LIMIT, Limits, no_limits, over_limit, within_limits
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
+from webhook.placement.planning import plan_workload
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 

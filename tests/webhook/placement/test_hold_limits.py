@@ -12,8 +12,9 @@ from planner.model.settings import Quota
 from tests.builders import cluster, gang
 from webhook.placement.fair_order import WaitingGang
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits
+from webhook.placement.planning import plan_workload
 from webhook.placement.queue import plan_in_turn, plan_queue
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
 
 RACKS = """

@@ -12,7 +12,7 @@ from tests.webhook.kube.worlds import waiting
 from tests.webhook.workloads import objects as o
 from webhook.kube.controller.steps import Admit, WaitAction
 from webhook.kube.controller.waiting.queue import queue
-from webhook.placement.workload_plan import plan_workload
+from webhook.placement.planning import plan_workload
 from webhook.workloads import read
 
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}

@@ -14,6 +14,7 @@ from tests.builders import gang, racks
 from tests.webhook.kube.worlds import booked
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
+from webhook.placement.planning import plan_workload
 from webhook.placement.stamp import annotate
 from webhook.placement.taints import (
     desired_taints,
@@ -25,7 +26,6 @@ from webhook.placement.taints import (
     toleration,
     with_tolerations,
 )
-from webhook.placement.workload_plan import plan_workload
 from webhook.policy import load
 from webhook.wire.request import from_object
 from webhook.workloads import Workload, read

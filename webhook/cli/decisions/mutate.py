@@ -18,7 +18,7 @@ from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.files.reader import Document
 from webhook.placement.group_members import GroupMember, members
-from webhook.placement.workload_plan import plan_workload
+from webhook.placement.planning import plan_workload
 from webhook.policy.engine.skipped import skipped_notice
 from webhook.policy.model.policy import PolicySet
 from webhook.report.documents import as_list, as_yaml, indented

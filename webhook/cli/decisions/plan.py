@@ -18,7 +18,7 @@ from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.decisions.plan_output import PlannedGang, show
 from webhook.files.reader import Document
-from webhook.placement.workload_plan import plan_workload
+from webhook.placement.planning import plan_workload
 from webhook.policy.model.policy import PolicySet
 from webhook.report.documents import document as as_text
 from webhook.report.not_read import unread_kind

@@ -12,8 +12,9 @@ from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang, on_seats
 from webhook.kube.state.kueue_flavors import of_pods, within_flavors
 from webhook.placement.hold_limits import HoldLimits
+from webhook.placement.planning import plan_workload
 from webhook.placement.shared_gangs.gang_members import GangMember, SeatNames, seated_gang, with_added_seats
-from webhook.placement.workload_plan import GangPlan, plan_workload
+from webhook.placement.workload_plan import GangPlan
 
 
 def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang, tuple[GangMember, ...]]:

@@ -334,8 +334,8 @@ def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:
     """Returns the gang; without the members that are known only by number (a group's size counts them, but
     their objects do not exist yet) if it could never run with them.
 
-    As in admission (`without_unknown_members` in `workload_plan.py`), such members get room if there is any,
-    but never block the gang: their requests are unknown.
+    As in admission (`without_unknown_members` in `webhook/placement/planning.py`), such members get room if
+    there is any, but never block the gang: their requests are unknown.
     """
     if gang.smaller is None or plan(snapshot, gang.group).decision != "rejected":
         return gang

@@ -15,10 +15,10 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from webhook.kube.state.gangs import MAX_OWNERS, Ref, Unbound, Work
 from webhook.kube.state.kueue_flavors import of_pods, within_flavors
+from webhook.placement.planning import without_unknown_members
 from webhook.placement.queue import foreign_gates
 from webhook.placement.shared_gangs.gang_members import GangMember, SeatNames, combined_workload, seats_of
 from webhook.placement.stamp import PlacementAnnotation
-from webhook.placement.workload_plan import without_unknown_members
 
 
 @dataclass(frozen=True, slots=True)

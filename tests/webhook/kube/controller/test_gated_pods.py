@@ -9,6 +9,7 @@ from planner.model.labels import Requirement
 from tests.builders import gang, pod_set, racks, shape
 from tests.webhook.kube.worlds import booked
 from webhook.kube.controller.gated_pods import let_in, tightened
+from webhook.placement.planning import plan_workload
 from webhook.placement.pod_affinity import (
     PlacementTerms,
     remove_placement_affinity,
@@ -18,7 +19,6 @@ from webhook.placement.pod_affinity import (
 )
 from webhook.placement.pod_gang import gang_name_of, held_for, replay_for_pod
 from webhook.placement.stamp import annotate
-from webhook.placement.workload_plan import plan_workload
 from webhook.workloads import read
 from webhook.workloads.keys.annotation_keys import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
 

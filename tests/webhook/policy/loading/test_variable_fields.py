@@ -10,7 +10,7 @@ from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
 from webhook.cel.values.schema import SchemaNode
 from webhook.placement.group_members import GroupMember
-from webhook.placement.workload_plan import plan_workload
+from webhook.placement.planning import plan_workload
 from webhook.policy.loading.variable_fields import VARIABLE_FIELDS
 from webhook.policy.model.policy import BAYPLAN_VARIABLES
 from webhook.variables.cluster import NO_CLUSTER, cluster_variable

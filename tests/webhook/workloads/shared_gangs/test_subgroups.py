@@ -11,7 +11,7 @@ from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from tests.builders import cluster
 from tests.webhook.workloads import objects as o
-from webhook.placement.workload_plan import plan_workload
+from webhook.placement.planning import plan_workload
 from webhook.workloads import Workload, joined, read
 
 RACK, ZONE = {"requiredTopologyLevel": "rack"}, {"requiredTopologyLevel": "zone"}

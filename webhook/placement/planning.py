@@ -1,0 +1,154 @@
+"""Plans a workload: one gang after the other, each on the capacity that the ones before it leave. Pure.
+
+Within one request, the snapshot contains the first plan as a tentative reservation. If policies change the
+object afterwards, the planner repeats that plan (*replay*) as long as it still fits, instead of planning
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation
+from planner.planning.aside import plan_aside
+from planner.planning.reservation import reservation_for
+from planner.request.device_claims import with_devices
+from planner.request.validation import Refusal
+from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
+from webhook.placement.schedulers.kai_preemption import makes_room
+from webhook.placement.shared_gangs.gang_seat import with_whole_sets
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
+from webhook.workloads import Workload
+
+
+def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
+    """Returns the workload with the requests of its device claims resolved in this cluster. The workload is
+    unchanged without a snapshot, without claims, and if the claims cannot be resolved.
+    """
+    if snapshot is None or not workload.claims:
+        return workload
+    try:
+        return replace(workload, gangs=tuple(with_devices(snapshot, group) for group in workload.gangs))
+    except Refusal:  # the plan will report it
+        return workload
+
+
+def plan_workload(
+    snapshot: Snapshot, workload: Workload, rivals: int = 0, limits: HoldLimits = NO_LIMITS
+) -> WorkloadPlan:
+    """Returns the plan of all gangs of a workload.
+
+    `rivals`: the estimated number of other calls that plan at the same time (`plan_aside`). `limits`: how
+    much the gangs of the workload's namespace may hold."""
+
+    def place(snapshot: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
+        answer = plan_aside(snapshot, group, rivals)
+        return answer, reservation_for(snapshot, group, answer) if workload.holds else None
+
+    placed: list[GangPlan] = []
+    before = snapshot
+    for group in with_claims(snapshot, workload).gangs:
+        answer, reservation = place(snapshot, group)
+        # Members that are known only by number must not cause a rejection: a rejected gang is planned again
+        # with them on any nodes, and if that is rejected too, without them.
+        smaller = without_unknown_members(workload, group)
+        if answer.decision == "rejected" and smaller is not group:
+            group = with_unknown_members_unpinned(workload, group)
+            answer, reservation = place(snapshot, group)
+        if answer.decision == "rejected" and smaller is not group:
+            group = smaller
+            answer, reservation = place(snapshot, group)
+        if answer.decision == "rejected" and workload.share is not None and workload.share.adds_seats:
+            answer = _none_beside(answer)
+        if answer.decision == "queued" and makes_room(snapshot, group):
+            answer = replace(answer, waits_for_eviction=True)
+        answer, reservation = within_limits(snapshot, group, answer, limits, place, reservation)
+        if workload.share is not None and workload.share.adds_seats:
+            group, answer, reservation = with_whole_sets(group, answer, reservation)
+        if reservation is not None:
+            snapshot = snapshot.with_reservation(reservation)
+        placed.append(GangPlan(group, answer, reservation))
+    if short_of_place((gang_plan.group, gang_plan.answer) for gang_plan in placed):
+        return WorkloadPlan(_held_back(placed), before)
+    return WorkloadPlan(tuple(placed), snapshot)
+
+
+def _none_beside(answer: Answer) -> Answer:
+    """Returns the queued answer for pods that do not fit beside the seats that their gang holds.
+
+    They are queued and not rejected because they may fit when the gang moves."""
+    message = f"its gang holds a place, and beside that there is none for these pods: {answer.message}"
+    return Answer(answer.gang, "queued", reason="NoRoomBeside", message=message, warnings=answer.warnings)
+
+
+def with_unknown_members_unpinned(workload: Workload, group: PodGroup) -> PodGroup:
+    """Returns the gang with the required node affinity removed from PodSets whose members are all unknown.
+
+    Unknown members are assumed to be like a known member. The affinity of that member may pin it to its own
+    seat, so it must not apply to them."""
+    present = {own.name for own in workload.share.known_sets} if workload.share is not None else set()
+    sets = (
+        own if own.name in present else replace(own, shape=replace(own.shape, affinity=()))
+        for own in group.pod_sets
+    )
+    return replace(group, pod_sets=tuple(sets))
+
+
+def without_unknown_members(workload: Workload, group: PodGroup) -> PodGroup:
+    """Returns the gang without the members that are known only by number.
+
+    Unknown members get seats if there is room, but never cause a refusal, because their requests are unknown.
+    The gang is unchanged if there are no such members, or if the workload does not share it."""
+    share = workload.share
+    if share is None:
+        return group
+    counts = {pod_set.name: pod_set.count for pod_set in share.known_sets}
+    known_sets = tuple(
+        replace(pod_set, count=min(pod_set.count, counts[pod_set.name]))
+        for pod_set in group.pod_sets
+        if pod_set.name in counts
+    )
+    missing = group.size - sum(pod_set.count for pod_set in known_sets)
+    if not missing or not known_sets:
+        return group
+    note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like these"
+    # The gang holds a whole domain, in which unknown members may find room.
+    reserve = "domain" if group.reserve == "auto" and group.constraint.required else group.reserve
+    within = tuple(
+        (level, present)
+        for level, names in group.within
+        if (present := tuple(name for name in names if name in counts))
+    )
+    warnings = (*group.warnings, note)
+    return replace(group, pod_sets=known_sets, reserve=reserve, within=within, warnings=warnings)
+
+
+def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:
+    """Returns the names (`PodGroup.joint`) of those sets of gangs that cannot start, because one of their
+    gangs has no place. The gangs of a set start together."""
+    return frozenset(
+        group.joint for group, answer in answers if group.joint and answer.decision != "admitted"
+    )
+
+
+def _held_back(placed: list[GangPlan]) -> tuple[GangPlan, ...]:
+    """Returns the plans of gangs that start together, of which one has no place: the others are queued and
+    hold nothing, unless they hold a place already."""
+    first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
+    fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
+
+    def waiting(gang_plan: GangPlan) -> GangPlan:
+        if gang_plan.answer.decision != "admitted" or gang_plan.answer.replayed:
+            return gang_plan
+        message = (
+            f"{fits} of {len(placed)} gangs have room, and they start together or not at all: "
+            f"{first.answer.message}"
+        )
+        answer = Answer(gang_plan.answer.gang, "queued", reason="WaitsForAll", message=message)
+        return GangPlan(gang_plan.group, answer)
+
+    return tuple(map(waiting, placed))
