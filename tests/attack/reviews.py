@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.webhook.workloads import objects as o
 from webhook.wire.request import from_object
-from webhook.workloads.keys.known_keys import KNOWN_KEYS
+from webhook.workloads.key_table.known_keys import KNOWN_KEYS
 from webhook.workloads.keys.topology_keys import KEYS
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from webhook.workloads.keys.known_keys import KNOWN_KEYS
+from webhook.workloads.key_table.known_keys import KNOWN_KEYS
 from webhook.workloads.keys.topology_keys import KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def literals() -> Iterator[tuple[str, str]]:
 
 
 def test_every_key_in_code_and_policies_is_in_the_table() -> None:
-    """Who reads or writes a new key adds a row to webhook/workloads/keys/known_keys.py."""
+    """Who reads or writes a new key adds a row to webhook/workloads/key_table/known_keys.py."""
     assert sorted({(key, file) for key, file in literals() if key not in NAMES}) == []
 
 

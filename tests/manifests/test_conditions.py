@@ -17,7 +17,7 @@ from tests.manifests import conditions, generate
 from tests.webhook.workloads import objects as o
 from webhook.cel import Declarations, Program, compile
 from webhook.workloads import KINDS, asks_for_gpus, read, wants_plan
-from webhook.workloads.keys.misspelt_keys import misspelt_resources
+from webhook.workloads.key_table.misspelt_keys import misspelt_resources
 from webhook.workloads.keys.topology_keys import KEYS, Key
 from webhook.workloads.kinds import row_of
 from webhook.workloads.templates import value_at

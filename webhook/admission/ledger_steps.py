@@ -17,8 +17,9 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.wire.request import AdmissionRequest
-from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION
+from webhook.workloads.keys.annotation_keys import RESERVATION
 from webhook.workloads.kinds import KINDS
+from webhook.workloads.shared_gangs.pod_groups import POD_GANGS
 
 MOST_NAMED = 32
 """Maximum number of reservations that are looked up for one object. The bound is needed because any user may

@@ -39,7 +39,7 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.fair_order import WaitingGang
 from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import UserInfo
-from webhook.workloads.keys.annotation_keys import POD_GANGS
+from webhook.workloads.shared_gangs.pod_groups import POD_GANGS
 
 WhileLeading = Callable[["ClusterRuntime"], Coroutine[None, None, None]]
 """What the leader runs beside the controller, until it is cancelled."""

@@ -16,7 +16,8 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
 from webhook.placement.gate import is_gated
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
-from webhook.workloads.keys.annotation_keys import GANG_OF, POD_GANGS, POD_SET
+from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET
+from webhook.workloads.shared_gangs.pod_groups import JOINED_KINDS
 from webhook.workloads.stored import controller_of, controller_row, reservation_ids
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -87,15 +88,15 @@ def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) 
     """Returns whether a pod whose annotation has the reservation's id may use the reservation.
 
     Pods of a controller have the id from their template, in which Bayplan writes or removes it. A bare pod
-    may use the reservation of a gang that pods join (`POD_GANGS`), because such a gang counts its members. It
-    may also use its own reservation. That was made before the API server generated the pod's name, so it is
-    under another name, and is recognised by the pod's UID. A pod has a UID and a name in the validating call
-    and when it is stored; in the mutating call, the plan finds the reservation by the name used there.
+    may use the reservation of a gang that pods join (`JOINED_KINDS`), because such a gang counts its members.
+    It may also use its own reservation. That was made before the API server generated the pod's name, so it
+    is under another name, and is recognised by the pod's UID. A pod has a UID and a name in the validating
+    call and when it is stored; in the mutating call, the plan finds the reservation by the name used there.
     """
     if not reservation.gang.startswith(f"{namespace}/"):
         return False
     kind = kind_of(reservation.gang)
-    if has_stamped_template(pod) or (kind in POD_GANGS and kind != "Pod"):
+    if has_stamped_template(pod) or kind in JOINED_KINDS:
         return True
     metadata = _metadata(pod)
     uid = str(metadata.get("uid") or "")
@@ -186,11 +187,11 @@ def replay_for_pod(
 
 
 def _is_other_group(held: Reservation, own: PodGroup) -> bool:
-    """Returns whether a reservation is of a gang that pods join (`POD_GANGS`), but not of this pod's gang:
+    """Returns whether a reservation is of a gang that pods join (`JOINED_KINDS`), but not of this pod's gang:
     the pod names another gang, or the gang has no seat for it (`shared_gangs.gang_seat`).
     """
     kind = kind_of(held.gang)
-    return kind in POD_GANGS and kind != "Pod" and held.gang != own.name
+    return kind in JOINED_KINDS and held.gang != own.name
 
 
 def _metadata(pod: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@
 - `workload`: the result of reading an object; `reader`, `gangs`: read it
 - `templates`: a template as a Pod and back; `read_templates`: caches templates that did not change
 - `fields`: a value with its path
-- `keys`: topology requests in every dialect; the table of all known keys, and misspelt keys
+- `keys`: topology requests in every dialect; `key_table`: all known keys, and misspelt ones
 - `stored`: controller, reservations and times of any stored object
 - `varying_values`: values in which otherwise equal objects differ
 - `left_alone`: objects that Bayplan ignores; `unread_kinds`: pods in objects of unknown kinds

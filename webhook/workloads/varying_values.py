@@ -15,8 +15,8 @@ from planner.manifests.pods.bound_pod import KUEUE_WORKLOAD
 from planner.manifests.pods.pod import CONTAINER_LISTS, UNREAD
 from webhook.jsontools.path import Path, find
 from webhook.workloads.implied_labels import LABELS_WITH_NAME
+from webhook.workloads.key_table.known_keys import KNOWN_KEYS
 from webhook.workloads.keys.annotation_keys import APPLIED, GANG_OF, PLACEMENT, POLICIES, RESERVATION
-from webhook.workloads.keys.known_keys import KNOWN_KEYS
 
 _BY_THE_SERVER = (
     "name", "generateName", "uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"

@@ -19,7 +19,7 @@ from webhook.kube.controller.memory import Claim, claim_of
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import finished
 from webhook.placement.hold import is_used
-from webhook.workloads.keys.annotation_keys import POD_GANGS
+from webhook.workloads.shared_gangs.pod_groups import POD_GANGS
 from webhook.workloads.stored import reservation_ids
 
 GRACE_SECONDS = 10.0

@@ -19,7 +19,7 @@ from planner.model.names import kind_of
 from planner.model.reservation import Book, Reservation
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.placement.hold import HOLD_SECONDS
-from webhook.workloads.keys.annotation_keys import POD_GANGS
+from webhook.workloads.shared_gangs.pod_groups import JOINED_KINDS
 
 LOOKS = (0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
 """Seconds before each lookup of an object that is about to be stored; their sum is less than
@@ -106,7 +106,7 @@ class ConfirmingLedger:
         """
         if held.state != "claimed" or held.owner_uid in ("", wanted.owner_uid):
             return False
-        if kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod":
+        if kind_of(held.gang) in JOINED_KINDS:
             return False  # the pods of a group are created one by one, and each may add information
         is_kept = held.fingerprint == wanted.fingerprint and placement(held) == placement(wanted)
         return not is_kept and self._stored(held, held.owner_uid)

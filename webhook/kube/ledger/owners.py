@@ -15,7 +15,7 @@ from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.discovery import served_path
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.keys.annotation_keys import POD_GANGS
+from webhook.workloads.shared_gangs.pod_groups import JOINED_KINDS
 from webhook.workloads.stored import reservation_ids
 
 Owner: TypeAlias = Callable[[Reservation], Awaitable[str]]
@@ -59,7 +59,7 @@ class StoredOwners:
             return ""
         namespace, name = namespace_of(held.gang), held.gang.split("/")[2]
         # Objects of any kind may be members of the gang.
-        joined = kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod"
+        joined = kind_of(held.gang) in JOINED_KINDS
         selector = "" if joined else f"metadata.name={name}"
         rows = [
             row

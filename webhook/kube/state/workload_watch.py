@@ -33,8 +33,7 @@ from webhook.kube.state.gangs import (
 from webhook.kube.state.gathering import gangs_of
 from webhook.placement.fair_order import WaitingGang
 from webhook.workloads import WorkloadKind
-from webhook.workloads.keys.annotation_keys import POD_GANGS
-from webhook.workloads.shared_gangs.pod_groups import PodGroups, joinable
+from webhook.workloads.shared_gangs.pod_groups import POD_GANGS, PodGroups, joinable
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector for unbound pods that have not ended."""

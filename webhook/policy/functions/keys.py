@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from webhook.cel import Function
-from webhook.workloads.keys.misspelt_keys import misspelt, misspelt_resources
+from webhook.workloads.key_table.misspelt_keys import misspelt, misspelt_resources
 
 KEY_FUNCTIONS: Mapping[str, Function] = {
     "keys.misspelt": Function(misspelt, 1, 1),

@@ -53,7 +53,3 @@ RESTARTABLE = "bayplan.dev/restartable"
 DEFRAGMENTATION = "bayplan.dev/defragmentation"
 """Annotation of a node that `bayplan defrag --apply` or the leader has cordoned, as JSON: the goal, the gang
 to be placed, the time, and whether the leader did it."""
-
-
-POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
-"""The kinds in gang names (NAMESPACE/KIND/NAME) of gangs that exist as long as their pods do."""

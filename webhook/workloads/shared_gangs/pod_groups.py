@@ -46,6 +46,14 @@ _MINIMUM = (
 """
 
 
+JOINED_KINDS = ("Gang", "PodGroup", "Workload")
+"""The kinds in gang names (NAMESPACE/KIND/NAME) of gangs that pods join."""
+
+
+POD_GANGS = ("Pod", *JOINED_KINDS)
+"""The kinds in names of gangs that exist as long as their pods do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
     """A gang's KIND/NAME, its size in pods, and its PodGroup object if known.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from planner.model.reservation import kueue_gang
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.discovery import served_path
-from webhook.workloads.keys.annotation_keys import POD_GANGS
+from webhook.workloads.shared_gangs.pod_groups import POD_GANGS
 
 KUEUE_SAYS = (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"), ("PodsReady", "False"))
 """Types and statuses of the conditions that explain why a Workload does not run, the most specific first."""

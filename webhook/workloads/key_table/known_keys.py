@@ -165,8 +165,7 @@ _OWN = (
     KnownKey(
         GANG_RESOURCES, "annotation", "workloads, pod templates or PodGroups", "read",
         "the requests of the gang's pods that do not exist yet, such as `nvidia.com/gpu=4,cpu=8`, or those "
-        "of "
-        "each part with its number of pods: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`",
+        "of each part with its number of pods: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`",
     ),
     KnownKey(GANG_MIN, "annotation", _EITHER, "read", "the minimum number of pods that start together"),
     KnownKey(RESERVE, "annotation", _EITHER, "read", "what the gang reserves", RESERVE_MODES),

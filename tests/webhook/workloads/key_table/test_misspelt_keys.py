@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from webhook.workloads.keys.known_keys import KNOWN_KEYS
-from webhook.workloads.keys.misspelt_keys import DOMAINS, likely_key, misspelt, misspelt_resources
+from webhook.workloads.key_table.known_keys import KNOWN_KEYS
+from webhook.workloads.key_table.misspelt_keys import DOMAINS, likely_key, misspelt, misspelt_resources
 
 OURS = sorted(
     {key.name for key in KNOWN_KEYS if key.name.startswith(tuple(f"{domain}/" for domain in DOMAINS))}

@@ -19,7 +19,7 @@ from typing import Any
 
 from planner.manifests.pods.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
 from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES, MISSPELT_DEVICES
-from webhook.workloads.keys.known_keys import KNOWN_KEYS
+from webhook.workloads.key_table.known_keys import KNOWN_KEYS
 
 DOMAINS = ("bayplan.dev", "kai.scheduler", "kueue.x-k8s.io", "topology.scheduler")
 """The domains whose keys are checked."""
@@ -56,7 +56,7 @@ _REAL = frozenset(
         "kueue.x-k8s.io/workload",
     )
 )
-"""Existing keys of these systems that are similar to ours and that Bayplan does not use."""
+"""Existing keys of these systems that are similar to keys of users."""
 
 
 _FORMS: Mapping[str, frozenset[str]] = {
