@@ -23,13 +23,12 @@ The modules are in the order of their use:
 - `space`: the search space: a tree with the capacity that one gang may use, now or in the empty cluster
 - `level_search`: level by level, finest first: the first level with a domain for the whole gang
 - `domain_ranking`: the best domain of a level, and the domain that holds the most pods if none holds all
-- `packing`: the cheapest way to place all pods inside one domain; `least_cost`: a lower bound of its cost
+- `packing`: the cheapest way to place all pods inside one domain; `pod_counts`: the arithmetic of its counts
 - `objective`: the cost of a placement as one integer
 - `eligibility_map`: which nodes the pods may use by the nodes' labels; `domain_caps`: the maximum number of
   pods in a domain
-- `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
 - `result`: the result of a search
-- `mixtures`: requests with several pod classes
+- `mixtures`: requests with several pod classes; `class_by_class`: one class after another
 - `rules`: affinity, anti-affinity and spread constraints over labels that are no level of the topology
 
 Which module answers which request:
@@ -38,9 +37,9 @@ Which module answers which request:
       many sums (large gangs without a level)           + packing.joint_bounds
     several classes                                     + mixtures.several_classes
       with equal counts on every node                   mixtures.equivalent_classes: searched as one class
-      no place before the budget ends                   mixtures.class_by_class
+      no place before the budget ends                   class_by_class
     affinity or anti-affinity over a label              + rules.anti_affinity_over_labels
-    spread constraints                                  + rules.spread_over_labels, binding_order
+    spread constraints                                  + rules.spread_over_labels, rules.binding_order
       one class, no place before the effort ends        rules.spread_of_one_class
 """
 

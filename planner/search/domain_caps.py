@@ -19,7 +19,7 @@ from math import gcd
 
 from planner.cluster.trees.subtree import Subtree
 from planner.model.pod_class import PodClass
-from planner.search.packing.pod_counts import CountAlgebra, PodCount
+from planner.search.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
 """The keepers, the counted (both indexes of pod classes; the counted may repeat), and the maximum."""

@@ -27,8 +27,8 @@ from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone
+from planner.search.class_by_class import place_class_by_class
 from planner.search.level_search import LevelSearch
-from planner.search.mixtures.class_by_class import place_class_by_class
 from planner.search.outcome import Outcome
 from planner.search.result import LevelSearchResult, SearchResult
 from planner.search.rules.placement_under_rules import has_rules, place_by_rules

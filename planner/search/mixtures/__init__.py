@@ -7,7 +7,6 @@ class; *pooled* classes are counted only by their total weight in a few directio
 - `remaining_costs`: which mixtures cost too much, by the pool of the domains that are still to come
 - `host_assignment`: whether the gang fits on chosen hosts, and which pods each host gets
 - `equivalent_classes`: classes of which every node takes equal numbers are searched as one
-- `class_by_class`: one class after another, if the search of all ended without a placement
 
 The package offers `SeveralClassesPacking`, a `DomainPacking` for several classes. Begin with
 `several_classes`.

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from planner.model.deadline import poll
 from planner.model.work_budget import WorkBudget
 from planner.search.packing.capacity_classes import CapacityClass, CapacityClasses
-from planner.search.packing.pod_counts import CostBySum, PodCount
 from planner.search.packing.pooled_classes import Direction, weight
+from planner.search.pod_counts import CostBySum, PodCount
 
 _FINE = 1 << 20
 """Ratios are compared as integers, in units of 1 / `_FINE`."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from planner.search.packing.pod_counts import CostBySum, CountAlgebra, PodCount
 from planner.search.packing.pooled_classes import Direction, weight
+from planner.search.pod_counts import CostBySum, CountAlgebra, PodCount
 
 
 class MixtureWeights(dict[PodCount, int]):

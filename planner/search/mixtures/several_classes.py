@@ -31,8 +31,8 @@ from planner.search.objective import Weights
 from planner.search.packing.capacity_classes import CapacityClass, CapacityClasses, Exclusivity
 from planner.search.packing.domain_packing import DomainPacking
 from planner.search.packing.frontier import FrontierSearch
-from planner.search.packing.pod_counts import CostBySum, PodCount
 from planner.search.packing.pooled_classes import Direction, PooledClasses, directions, weight
+from planner.search.pod_counts import CostBySum, PodCount
 from planner.search.result import PodsByNode
 
 _FIRST = 150_000

@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.search.packing.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
+from planner.search.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
 _MAX_LISTED = 4096
 """Maximum number of pods for which the allowed costs are computed for all numbers of pods at once, as a tuple

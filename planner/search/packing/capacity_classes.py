@@ -29,7 +29,7 @@ from planner.search.eligibility_map import EligibilityMap, matched_children
 from planner.search.objective import Weights
 from planner.search.packing.bounds import Peaks, single_peaks
 from planner.search.packing.kept_counts import projections, splits, unions
-from planner.search.packing.pod_counts import CountAlgebra, Measure, Option, PodCount, algebra
+from planner.search.pod_counts import CountAlgebra, Measure, Option, PodCount, algebra
 
 Exclusivity = Literal["shared", "clear", "apart"]
 """Which nodes a gang may use. `shared`: nodes that no other gang holds whole. `clear`: nodes that no other

@@ -25,7 +25,8 @@ from planner.search.objective import Weights
 from planner.search.packing.bounds import CostLimit
 from planner.search.packing.capacity_classes import CapacityClass, DomainClasses
 from planner.search.packing.frontier import Frontier, FrontierSearch, cheapest
-from planner.search.packing.pod_counts import (
+from planner.search.packing.work_pieces import WorkPieces
+from planner.search.pod_counts import (
     Allowed,
     CostBySum,
     CountAlgebra,
@@ -33,7 +34,6 @@ from planner.search.packing.pod_counts import (
     PodCount,
     SingleClassCounts,
 )
-from planner.search.packing.work_pieces import WorkPieces
 
 _MAX_CHUNKS = 48
 """Maximum number of chunks of wide domains whose sums are cached until the placement is read from them. Of

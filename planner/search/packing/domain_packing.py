@@ -33,7 +33,6 @@ from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.eligibility_map import EligibilityMap
-from planner.search.least_cost import least_cost
 from planner.search.objective import Weights
 from planner.search.packing.bounds import (
     CostLimit,
@@ -49,9 +48,10 @@ from planner.search.packing.capacity_classes import EMPTY, CapacityClass, Capaci
 from planner.search.packing.domain_options import AbleChild, DomainOptions
 from planner.search.packing.frontier import FrontierSearch
 from planner.search.packing.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
-from planner.search.packing.pod_counts import Measure, PodCount
+from planner.search.packing.least_cost import least_cost
 from planner.search.packing.pooled_classes import PooledClasses
 from planner.search.packing.work_pieces import WorkPieces
+from planner.search.pod_counts import Measure, PodCount
 from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]

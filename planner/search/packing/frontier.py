@@ -17,7 +17,7 @@ from typing import NamedTuple
 from planner.model.deadline import poll
 from planner.model.work_budget import WorkBudget
 from planner.search.packing.bounds import CostLimit
-from planner.search.packing.pod_counts import Allowed, CostBySum, CountAlgebra, Option, PodCount
+from planner.search.pod_counts import Allowed, CostBySum, CountAlgebra, Option, PodCount
 
 
 class FrontierSearch(NamedTuple):

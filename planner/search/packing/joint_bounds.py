@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from planner.search.packing.bounds import CostLimit, InnerLevels, Peaks, fewest
 from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses
-from planner.search.packing.pod_counts import CountAlgebra, PodCount
+from planner.search.pod_counts import CountAlgebra, PodCount
 
 _MAX_TOLLS = 64
 """Maximum number of tolls of a level, spread evenly over the useful ones. Fewer tolls make the bounds weaker,

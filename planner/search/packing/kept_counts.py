@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from planner.model.pod_class import PodClass, separated
-from planner.search.packing.pod_counts import CountAlgebra, PodCount
+from planner.search.pod_counts import CountAlgebra, PodCount
 
 
 def projections(

@@ -23,7 +23,7 @@ from planner.model.pod_class import PodClass
 from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.packing.capacity_classes import EMPTY, CapacityClass, CapacityClasses, PeaksByClass
-from planner.search.packing.pod_counts import (
+from planner.search.pod_counts import (
     Allowed,
     CostBySum,
     CountAlgebra,

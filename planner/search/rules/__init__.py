@@ -13,6 +13,7 @@ the rules. The *existing* pods of a spread constraint are those that it counts b
 - `spread_over_labels`: spread constraints as caps on the pods of each domain
 - `spread_of_one_class`: one pod class with one constraint: decides exactly whether there is a placement
 - `pod_set_assignment`: which pods of a class belong to which PodSet, if a spread constraint depends on it
+- `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
 - `label_levels`: a tree in which labels are additional levels
 - `tree_search`: the search protocol that the rules use
 - `search_effort`: the work budget of all level searches for one gang

@@ -19,9 +19,9 @@ from planner.model.answer import LevelAttempt
 from planner.model.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE
-from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
+from planner.search.rules.binding_order import BindingOrderCheck, Seat
 from planner.search.rules.pod_set_assignment import assigned_to_pod_sets
 from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort

@@ -16,9 +16,9 @@ from planner.search.mixtures.remaining_costs import AllowedCosts, MixtureWeights
 from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.packing.bounds import fewest
 from planner.search.packing.domain_packing import DomainPacking
-from planner.search.packing.pod_counts import MultiClassCounts
 from planner.search.packing.pooled_classes import NestedCounts, weight
 from planner.search.packing.work_pieces import WorkPieces
+from planner.search.pod_counts import MultiClassCounts
 from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, shape
 

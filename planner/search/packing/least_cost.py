@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from planner.search.objective import Weights
 from planner.search.packing.bounds import Peaks, fewest
 from planner.search.packing.capacity_classes import DomainClasses
-from planner.search.packing.pod_counts import Measure
+from planner.search.pod_counts import Measure
 
 _FEW_CLASSES = 6
 """Maximum number of pod classes of which each one is looked at by itself. For more classes this would take

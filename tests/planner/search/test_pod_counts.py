@@ -3,7 +3,7 @@
 from random import Random
 
 from planner.search.packing.bounds import fewest, fewest_by_amount
-from planner.search.packing.pod_counts import SingleClassCounts
+from planner.search.pod_counts import SingleClassCounts
 
 
 def test_the_fewest_domains_are_the_same_for_all_numbers_at_once():
