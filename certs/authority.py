@@ -105,12 +105,10 @@ def new_authority(now: datetime) -> KeyPair:
     return KeyPair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(
-    ca: KeyPair, names: CertificateNames, now: datetime, validity: timedelta = LEAF_VALIDITY
-) -> KeyPair:
+def issue(ca: KeyPair, names: CertificateNames, now: datetime) -> KeyPair:
     """Issues a serving certificate for `names`. It ends no later than the CA."""
     key = ec.generate_private_key(ec.SECP256R1())
-    end = min(now + validity, ca.certificate.not_valid_after_utc)
+    end = min(now + LEAF_VALIDITY, ca.certificate.not_valid_after_utc)
     builder = _builder(_name(names.dns[0]), ca.certificate.subject, key, now, end)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)

@@ -19,7 +19,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.cached_property import cached_property
 from planner.model.errors import InputError, Where
 from planner.model.pod import BoundPod
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment, no_access
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.discovery import served_path
@@ -117,8 +117,8 @@ class RunningCluster:
 async def running_cluster(
     kubeconfig: str | None,
     policies: PolicySet,
-    namespace: str = "",
-    settings: Settings = DEFAULT_SETTINGS,
+    namespace: str,
+    settings: Settings,
 ) -> AsyncIterator[RunningCluster]:
     """Yields the cluster of a kubeconfig, with the workloads of all namespaces or of one.
 

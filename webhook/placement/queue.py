@@ -185,9 +185,7 @@ def _gated_by_others(gang_plan: GangPlan) -> GangPlan:
     return GangPlan(gang_plan.group, waits)
 
 
-def with_waiting_gangs(
-    snapshot: Snapshot, ahead: Iterable[QueuePlace], limits: Limits = no_limits
-) -> Snapshot:
+def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[QueuePlace], limits: Limits) -> Snapshot:
     """Returns the snapshot with reservations for the places that the gangs `ahead` get or that are kept for
     them."""
     groups = (place.gang.group for place in islice(ahead, MAX_WAITING_PLANNED))

@@ -55,7 +55,7 @@ def varies(key: str) -> bool:
     return key not in _SHARED
 
 
-def varying_paths(obj: Mapping[str, Any], templates: Sequence[Path] = ()) -> Iterator[Path]:
+def varying_paths(obj: Mapping[str, Any], templates: Sequence[Path]) -> Iterator[Path]:
     """Yields the paths at which otherwise equal objects may differ; the object may lack some of them.
 
     `templates`: the paths of the pod templates in the object. No path is below another one.

@@ -126,22 +126,22 @@ def _oversubscription(
         level, _, ratio = pair.strip().partition("=")
         if level not in levels:
             raise InputError(f"{level!r} is none of the levels {', '.join(levels)}", place)
-        result[level] = _positive(ratio, "a ratio from 1 up, as in LEVEL=7", place, minimum=1.0)
+        result[level] = _from_one_up(ratio, "a ratio from 1 up, as in LEVEL=7", place)
     return result
 
 
 def _adapter(annotations: Mapping[str, str], where: Where) -> float:
     stated = annotations.get(ADAPTER_KEY, "")
     place = where.at_path(f"metadata.annotations.{ADAPTER_KEY}")
-    return _positive(stated, "gigabits a second, as in 400", place, minimum=1.0) if stated else 0.0
+    return _from_one_up(stated, "gigabits a second, as in 400", place) if stated else 0.0
 
 
-def _positive(stated: str, expected: str, where: Where, *, minimum: float) -> float:
+def _from_one_up(stated: str, expected: str, where: Where) -> float:
     try:
         number = float(stated)
     except ValueError:
         number = 0.0
-    if not minimum <= number < 1e6:
+    if not 1 <= number < 1e6:
         raise InputError(f"{stated!r} is not {expected}", where)
     return number
 

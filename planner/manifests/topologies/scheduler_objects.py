@@ -91,7 +91,7 @@ def kueue_objects(
     queue: str,
     namespaces: Sequence[str],
     nodes: Sequence[Node],
-    version: str = KUEUE_VERSIONS[0],
+    version: str,
 ) -> list[Proposed]:
     """Returns Kueue objects in one of `KUEUE_VERSIONS`.
 

@@ -28,14 +28,13 @@ def free_domains(
     level: str,
     count: int,
     plan: Plan,
-    attempts: int = ATTEMPTS,
 ) -> Defragmentation | NoMoves:
     """Returns the moves that free `count` (1 or more) domains of the level, or a `NoMoves` that says why
     there are none.
 
     `level`: a label key of the topology. Only domains whose nodes are all ready and not cordoned are freed.
-    `attempts`: maximum number of sets that are planned. If the search ends there, the result is not `exact`:
-    a more expensive set may be sufficient.
+    If the search ends after `ATTEMPTS` planned sets, the result is not `exact`: a more expensive set may be
+    sufficient.
     """
     occupants, tree = Occupants.of(snapshot, movables), snapshot.base.trees[topology.name]
     leaving: dict[Domain, frozenset[str]] = {}
@@ -73,7 +72,7 @@ def free_domains(
                 moved(snapshot, moves),
             )
         stuck = stuck or moves
-        if attempt + 1 == attempts:
+        if attempt + 1 == ATTEMPTS:
             search.spent = True  # some sets were not planned, so the result is not exact
             break
     return _no_other_place(stuck, short(level), count, kept, exact=not search.spent)

@@ -26,7 +26,7 @@ def read_cluster_files(
 
 
 def read_cluster_documents(
-    paths: Sequence[str], read_documents: Sequence[Document], settings: Settings = DEFAULT_SETTINGS
+    paths: Sequence[str], read_documents: Sequence[Document], settings: Settings
 ) -> tuple[Snapshot, Environment]:
     """Returns the same as `read_cluster_files`, for the documents that are already read from these paths."""
     snapshot = read_cluster((document.file, document.value) for document in read_documents)

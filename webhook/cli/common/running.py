@@ -18,7 +18,7 @@ from planner.model.errors import InputError
 from planner.model.names import namespace_of
 from planner.model.words import counted
 from webhook.admission.configuration.parameters import read_parameters
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.cli.common import inputs
@@ -37,9 +37,7 @@ LINE_SECONDS = 10.0
 """Seconds between lines of progress if standard error is not a terminal."""
 
 
-async def report_running(
-    kubeconfig: str, policies: PolicySet, namespace: str = "", settings: Settings = DEFAULT_SETTINGS
-) -> Report:
+async def report_running(kubeconfig: str, policies: PolicySet, namespace: str, settings: Settings) -> Report:
     """Returns the report on the workloads of all namespaces, or of one.
 
     `settings`: those in force if the cluster sets none. Results of policies that pass without a change are

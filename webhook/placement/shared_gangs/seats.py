@@ -137,7 +137,7 @@ class GangSeats:
             OTHERS in self.large_enough(pod_set) and self._count_for(pod_set, OTHERS) >= pod_set.count
             for pod_set in own
         )
-        inside = self._on(OTHERS) if enough else ()
+        inside = self._nodes_of_others() if enough else ()
         added = [
             replace(pod_set, name=names[pod_set.name], shape=_pinned(pod_set, inside).shape)
             for pod_set in own
@@ -158,11 +158,11 @@ class GangSeats:
         ]
         if spare > 0:
             others = PodSet(OTHERS, spare, replace(bare, requests=amounts[OTHERS]))
-            kept.append(_pinned(others, self._on(OTHERS)))
+            kept.append(_pinned(others, self._nodes_of_others()))
         return replace(group, pod_sets=(*added, *kept))
 
-    def _on(self, name: str) -> frozenset[str]:
-        return frozenset(assigned.node for assigned in self.held.assignments if assigned.pod_set == name)
+    def _nodes_of_others(self) -> frozenset[str]:
+        return frozenset(seat.node for seat in self.held.assignments if seat.pod_set == OTHERS)
 
 
 def _anywhere(shape: PodShape) -> PodShape:

@@ -71,7 +71,7 @@ def kueue_round(
     gangs: Mapping[str, Gang],
     places: KueuePlaces | None,
     observed: frozenset[str],
-    unbound: Set[str] = frozenset(),
+    unbound: Set[str],
 ) -> KueueRound:
     """Returns what is to be done for Kueue's assignments.
 
