@@ -65,6 +65,13 @@ def test_a_second_pass_changes_nothing(obj: Json, where: str) -> None:
     assert list(second.response.patch) == []
 
 
+@pytest.mark.parametrize("obj", KINDS)
+def test_a_misspelt_key_is_told_on_every_kind(obj: Json) -> None:
+    """On the object itself: `key-spelling` names each kind about which the webhook is called."""
+    outcome = mutate(annotated(obj, {"kai.scheduler/topology-required-placment": "rack"}))
+    assert any("is not read by anyone" in warning for warning in outcome.response.warnings)
+
+
 @pytest.mark.parametrize("where", ["nvl72-8racks", "mig-pool"])
 @pytest.mark.parametrize("obj", KINDS)
 def test_every_kind_gets_an_answer_in_words_on_every_cluster(obj: Json, where: str) -> None:
