@@ -202,6 +202,7 @@ def from_object(
     user_info: UserInfo | None = None,
     uid: str = "",
     dry_run: bool = False,
+    sub_resource: str = "",
 ) -> AdmissionRequest:
     """Returns the request that applying a manifest would cause.
 
@@ -221,6 +222,7 @@ def from_object(
         operation=operation,
         kind=kind,
         resource=GroupVersionResource(kind.group, kind.version, plural(kind.kind)),
+        sub_resource=sub_resource,
         name=own_name if isinstance(own_name, str) else "",
         namespace=place,
         user_info=user_info or UserInfo(),
