@@ -229,6 +229,8 @@ class Compiler:
             type_names = ", ".join(code.type.name for code in codes)
             self._conflict(f"no overload of {name} for ({type_names})", pos)
         result = types.join([Type(entry.result) for entry in matching])
+        if self.declared.poll is not None:
+            self.declared.poll()
         if problem := bad_literal(name, [code.constant for code in codes]):
             self._conflict(problem, pos)
         dispatcher = Dispatcher(name, overloads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,7 +29,8 @@ class Declarations:
     the schema of the variable "object". `libraries` adds functions that Kubernetes' base environment does not
     have: "math", "base64", "bind", "strings" (the later string functions). `container`: a dotted prefix that
     names may omit. Without `strict`, unknown names and functions are errors of evaluation, as in an
-    expression that was parsed but not checked.
+    expression that was parsed but not checked. `poll`: called before each call of a library function is
+    compiled, since a constant pattern may take 0.1 s; an error that it raises ends the compilation.
     """
 
     variables: Mapping[str, SchemaNode | str | None] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Declarations:
     libraries: frozenset[str] = frozenset()
     container: str = ""
     strict: bool = True
+    poll: Callable[[], None] | None = None
 
     def type_of(self, name: str) -> Type:
         """Returns the static type of a declared variable."""

@@ -14,6 +14,7 @@ _MATCH: Final = 25  # cost units of a match: each one creates a Python object
 
 def _charge(meter: Meter, text: str, source: str) -> Any:
     meter.charge(_CALL + (len(text) // 10 + 1) * (len(source) // 4 + 1))
+    meter.check()  # to compile a pattern may take 0.1 s
     return pattern(source)
 
 

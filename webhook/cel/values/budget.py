@@ -66,6 +66,11 @@ class Meter:
         if self.left < 0:
             self.stop()
 
+    def check(self) -> None:
+        """Calls `poll`, before a step that may take long for the few units that it costs."""
+        if self._poll is not None:
+            self._poll()
+
     def stop(self) -> None:
         """Adds the next tranche. Raises CelError of kind "budget" if there is none, and any error
         of `poll`.

@@ -48,7 +48,12 @@ _DEVICE: Final = SchemaNode(
     },
 )
 
-_DECLARED: Final = Declarations({"device": _DEVICE}, libraries=frozenset({"bind"}))
+
+def _poll() -> None:
+    poll("search")
+
+
+_DECLARED: Final = Declarations({"device": _DEVICE}, libraries=frozenset({"bind"}), poll=_poll)
 
 CelValue = str | int | bool | quantity.Quantity | semver.Semver
 
@@ -117,10 +122,11 @@ class _Selector:
         """Returns whether the device matches, or the error in which the evaluation ends; None if this depends
         on a value that is not known, or if the evaluation exceeds the cost limit.
         """
-        poll("search")  # a claim may have a thousand selectors, of which each takes up to 30 ms for a device
         lookups = _Lookups(device)
+        # A claim may have a thousand selectors, of which each takes up to 30 ms for a device: hence `_poll`.
+        budget = CostBudget(MAX_COST, MAX_COST, _poll)
         try:
-            value = self.program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
+            value = self.program.evaluate({"device": lookups.variable()}, budget)
         except CelError as error:
             return None if lookups.unknown or error.kind == "budget" else error.message
         return value is True

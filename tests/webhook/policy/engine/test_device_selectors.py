@@ -166,6 +166,33 @@ def test_each_evaluation_checks_the_deadline_of_the_decision() -> None:
         selector(GPU)
 
 
+def test_each_pattern_that_is_compiled_checks_the_deadline_of_the_decision() -> None:
+    """A selector of 10 kB may have 300 constant patterns, of which RE2 takes 0.1 s for each."""
+    checks: list[None] = []
+
+    def late() -> bool:
+        checks.append(None)
+        return len(checks) > 3
+
+    text = " || ".join(f"'a'.matches('\\\\pL{{1,50}}x{n}')" for n in range(20))
+    with watched(late), pytest.raises(DeadlinePassed):
+        DEVICE_SELECTORS.compile(text)
+
+
+def test_each_match_of_an_evaluation_checks_the_deadline_of_the_decision() -> None:
+    """The pattern may come from the device, and is compiled then."""
+    checks: list[None] = []
+    selector = DEVICE_SELECTORS.compile("[1, 2, 3].all(n, device.driver.matches('^' + device.driver))")
+
+    def late() -> bool:
+        checks.append(None)
+        return False
+
+    with watched(late):
+        assert selector(GPU) is True
+    assert len(checks) > 3
+
+
 def test_without_an_engine_every_selector_is_taken_to_hold_and_the_plan_says_so() -> None:
     """The planner has no CEL of its own, and guesses at none."""
     documents = node_with([{"type": "gpu"}], f"{OWN}.type == 'mig'")
