@@ -53,7 +53,7 @@ Wanted = tuple[tuple[ClaimSpec, int], ...]
 """Pairs of a claim and the requested number of such claims, sorted by the claim's name."""
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # an entry for each kind of node, its allocated devices, and set of claims
 def fits(node_devices: NodeDevices, allocated: int, wanted: Wanted, plugin_gpus: int) -> bool:
     """Reports whether all these claims, and `plugin_gpus` GPUs of the device plugin, can be allocated without
     using a device twice. `allocated`: the mask of the devices that are already in use.
@@ -161,7 +161,7 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
             yield (first, *remainder)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=16_384)  # an entry for each kind of node and kind of claim
 def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tuple[tuple[Demand, ...], ...]:
     """Returns, for each independent set of requests of the claim, the demands of which one must be met.
 

@@ -229,11 +229,10 @@ class Devices:
             return failed
         for node_kind in self.node_kinds:
             for device in node_kind.devices:
-                for text in device_request.expressions:
-                    if meets_selector(engine, text, device) is False:
-                        if error := selector_error(engine, text, device):
-                            failed.setdefault(text, (min(node_kind.names, key=natural), error))
-                        break
+                unmet = (t for t in device_request.expressions if meets_selector(engine, t, device) is False)
+                text = next(unmet, None)
+                if text is not None and (error := selector_error(engine, text, device)):
+                    failed.setdefault(text, (min(node_kind.names, key=natural), error))
         return failed
 
     def requirement_for(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:

@@ -62,7 +62,7 @@ def demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budge
     return fit
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # an entry for each kind of node, its allocated devices, and demand
 def solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bool | None, int]:
     """Returns whether the demand fits (None: not decided within `MAX_STEPS`), and the steps used."""
     budget = WorkBudget(MAX_STEPS)

@@ -75,7 +75,7 @@ class Partition:
         return min(mask.bit_count() // count for mask, count in zip(item.masks, item.counts, strict=True))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=16_384)  # an entry for each kind of partition and caps
 def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
     """Returns all largest counts (numbers of each item that fit, to which no item can be added), and the
     number of steps used.
@@ -88,15 +88,16 @@ def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ..
     try:
         while stack:
             counts = stack.pop()
-            grown = False
-            for index, cap in enumerate(caps):
-                if counts[index] < cap:
-                    larger = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
-                    if larger not in seen and fits_together(partition, larger, budget):
-                        seen.add(larger)
-                        stack.append(larger)
-                    grown = grown or larger in seen
-            if not grown:
+            larger_counts = [
+                (*counts[:index], counts[index] + 1, *counts[index + 1 :])
+                for index, cap in enumerate(caps)
+                if counts[index] < cap
+            ]
+            for larger in larger_counts:
+                if larger not in seen and fits_together(partition, larger, budget):
+                    seen.add(larger)
+                    stack.append(larger)
+            if seen.isdisjoint(larger_counts):
                 largest.append(counts)
     except BudgetEnded:
         return None, MAX_STEPS
@@ -123,7 +124,7 @@ def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> b
     return fit
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # an entry for each kind of partition and counts
 def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
     """Returns whether the items fit (None: not decided within `MAX_STEPS`), and the number of steps used."""
     if any(count > partition.max_items(index) for index, count in enumerate(counts) if count):

@@ -40,7 +40,7 @@ def meets_selector(engine: SelectorEngine | None, expression: str, device: Devic
     return None if engine is None else engine.compile(expression)(device)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # as above; only for expressions that did not hold
 def selector_error(engine: SelectorEngine, expression: str, device: Device) -> str:
     """Returns the error in which the expression ends for the device; "" if there is none. Kubernetes'
     scheduler then allocates nothing to the pod, if it comes to the device before it has found enough others

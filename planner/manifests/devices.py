@@ -312,7 +312,7 @@ def _sized(size: object, where: Where, field: str, name: object) -> int:
         raise InputError(error.message, where.below(f"{field}.{name}")) from None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # a cluster has a few dozen kinds of devices
 def _equal(
     driver: str,
     attributes: tuple[tuple[str, Value], ...],
@@ -323,7 +323,7 @@ def _equal(
     return Device(driver, attributes, capacity, shareable, complete=True)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # and few sizes of their memory
 def _bytes(size: str) -> int:
     return amount("memory", size, Where(), up=False)
 

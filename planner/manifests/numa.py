@@ -54,7 +54,7 @@ def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
     return bool(containers) and all(_pinned(container, where) for container in containers)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # an entry for each kind of pod template, by its amounts
 def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
     """Returns the alignment for these containers (name, whether it keeps its resources, amounts). The record
     is shared by all pods with the same requests, because there are many such pods.

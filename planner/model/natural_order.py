@@ -11,7 +11,7 @@ _DIGITS = re.compile(r"(\d+)")
 NaturalKey = tuple[tuple[int, int, str], ...]
 
 
-@lru_cache(maxsize=262_144)
+@lru_cache(maxsize=262_144)  # more than a large cluster has nodes, label values and gangs
 def natural(name: str) -> NaturalKey:
     """Returns a sort key: runs of digits are compared by value, the rest as text, ties (`r1`, `r01`) by the
     whole name.

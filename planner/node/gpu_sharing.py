@@ -84,7 +84,7 @@ class Share:
         return self.memory if gpus.size_known else gpus.gpu_size + 1
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # an entry for each size of share that is asked for
 def share_named(name: str) -> Share | None:
     """Returns the share that a resource name stands for, None for any other resource."""
     if not name.startswith((FRACTION + "/", MEMORY + "/")):
@@ -172,7 +172,7 @@ def why_share_never_fits(share: Share, hosts: Sequence[tuple[SharedGpus | None, 
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # an entry for each size of a GPU
 def _untouched(gpu_size: int, size_known: bool) -> SharedGpus:
     return SharedGpus(gpu_size, size_known)
 
@@ -243,7 +243,7 @@ def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(sorted(parts, key=lambda part: (-part[1], -part[0])))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # an entry for each state of the GPUs of a node, and shares to place
 def _fewest(free: tuple[int, ...], gpu_size: int, parts: tuple[Part, ...], node_gpus: int) -> int:
     """Returns the fewest empty GPUs that the shares `parts` need in addition to shared GPUs with these `free`
     sizes, at most `node_gpus`. One GPU for each share and device is always enough.
@@ -252,7 +252,7 @@ def _fewest(free: tuple[int, ...], gpu_size: int, parts: tuple[Part, ...], node_
     return next((count for count in range(upper) if packs(free, count, gpu_size, parts)), upper)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # as above, for each number of empty GPUs that is tried
 def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, ...]) -> bool:
     """Reports whether the shares fit on GPUs with these `free` sizes and on `empty` further GPUs.
 

@@ -150,7 +150,7 @@ def fits(board: Board, wanted: Mapping[str, int]) -> bool:
     return _fits_slots(tuple((p.memory, p.starts) for p in order), 0)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # an entry for each set of instances and taken slices of a GPU
 def _fits_slots(slices: tuple[tuple[int, tuple[int, ...]], ...], taken: int) -> bool:
     """Reports whether the instances fit besides the memory slices that are `taken`, a bit mask.
 
@@ -213,7 +213,7 @@ def geometry(board: Board, wanted: Mapping[str, int]) -> tuple[Mapping[str, int]
     return tuple(result)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # an entry for each board and set of profiles
 def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """Returns the sets of instances of these profiles on one GPU to which no instance can be added.
 

@@ -216,7 +216,7 @@ def _chosen(
     return None
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=128)  # an entry for each number of zones and width: a node has at most eight zones
 def _sets(count: int, width: int) -> tuple[tuple[int, ...], ...]:
     """Returns the sets of `width` of `count` zones in the order in which the kubelet prefers them.
 

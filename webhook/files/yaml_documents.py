@@ -272,14 +272,21 @@ def _marked(text: str, max_depth: int, max_values: int) -> Iterator[MarkedDocume
             node = loader.get_node()
             value = None if node is None else loader.construct_document(node)
             if value is not None:
-                marks: dict[Path, Mark] = {}
-                for path, place in _nodes(loader, node, ()):
-                    if len(marks) >= max_values or len(path) > max_depth:
-                        raise _error_at(place, "nested too deeply, or too many values")
-                    marks[path] = _mark_of(place, rows)
-                yield MarkedDocument(value, marks)
+                yield MarkedDocument(value, _marks(loader, node, rows, max_depth, max_values))
     finally:
         loader.dispose()
+
+
+def _marks(
+    loader: Any, document: yaml.Node, rows: Sequence[str], max_depth: int, max_values: int
+) -> dict[Path, Mark]:
+    """Returns the position of each value, by its path. Raises a MarkedYAMLError beyond the bounds."""
+    marks: dict[Path, Mark] = {}
+    for path, node in _nodes(loader, document, ()):
+        if len(marks) >= max_values or len(path) > max_depth:
+            raise _error_at(node, "nested too deeply, or too many values")
+        marks[path] = _mark_of(node, rows)
+    return marks
 
 
 def _nodes(loader: Any, node: yaml.Node, path: Path) -> Iterator[tuple[Path, yaml.Node]]:

@@ -7,7 +7,7 @@ set is sufficient. Movables outside the chosen domains stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.trees.subtree import Subtree
@@ -37,16 +37,9 @@ def free_domains(
     sufficient.
     """
     occupants, tree = Occupants.of(snapshot, movables), snapshot.base.trees[topology.name]
-    leaving: dict[Domain, frozenset[str]] = {}
-    kept: dict[Domain, str] = {}
     branches = [branch for branch in _of_level(tree.root, topology.index(level)) if branch.has_name]
     names_in = {branch.path: tree.names(branch) for branch in branches}
-    for branch in branches:
-        names, why = _occupants(occupants, names_in[branch.path])
-        if why:
-            kept[branch.path] = why
-        else:
-            leaving[branch.path] = names
+    leaving, kept = _leaving_and_kept(occupants, names_in)
     if len(leaving) < count:
         return _too_few(len(leaving), len(branches), short(level), count, kept)
     by_cost = sorted(leaving, key=lambda path: cost_of(occupants.movables[name] for name in leaving[path]))
@@ -85,6 +78,25 @@ def _of_level(branch: Subtree, level: int) -> Iterable[Subtree]:
         return
     for child in branch.children:
         yield from _of_level(child, level)
+
+
+def _leaving_and_kept(
+    occupants: Occupants, names_in: Mapping[Domain, Iterable[str]]
+) -> tuple[dict[Domain, frozenset[str]], dict[Domain, str]]:
+    """Returns for each domain that can be freed the movables that must leave it, and for each other one why
+    it cannot.
+
+    `names_in`: the nodes of each domain.
+    """
+    leaving: dict[Domain, frozenset[str]] = {}
+    kept: dict[Domain, str] = {}
+    for path, nodes in names_in.items():
+        movables, why = _occupants(occupants, nodes)
+        if why:
+            kept[path] = why
+        else:
+            leaving[path] = movables
+    return leaving, kept
 
 
 def _occupants(occupants: Occupants, names: Iterable[str]) -> tuple[frozenset[str], str]:

@@ -50,7 +50,7 @@ EXTRA: Final[Mapping[str, tuple[Overload, ...]]] = MappingProxyType(
 )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # more than the sets of libraries that are declared
 def table(libraries: frozenset[str], mutations: bool) -> Table:
     """Returns the functions of an environment. Raises ValueError for an unknown library."""
     unknown = libraries - EXTRA.keys()

@@ -70,7 +70,7 @@ _FIELD: Final = re.compile(r"  (\S+) (\S+)(?: (atomic|set|map=\S+))?(?: = (.+))?
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "quantity", "int-or-string", "any"})
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # more than the built-in kinds
 def lookup(api_version: str, kind: str) -> SchemaNode | None:
     """Returns the schema of a built-in kind, such as `lookup("apps/v1", "Deployment")`; None for
     any other.
@@ -84,7 +84,7 @@ def kinds() -> tuple[tuple[str, str], ...]:
     return tuple((api_version, kind) for api_version, kind in pairs)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=512)  # more than the types in them
 def type_schema(name: str) -> SchemaNode:
     """Returns the node of a type, such as `type_schema("PodTemplateSpec")`. Raises KeyError for an unknown
     one.

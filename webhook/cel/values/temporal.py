@@ -145,7 +145,7 @@ def subtract_times(a: Any, b: Any) -> Any:
     raise FunctionError(f"no overload of - for ({type_name(a)}, {type_name(b)})")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # anybody may name a zone: hence the bound
 def _zone(name: str) -> dt.tzinfo:
     fixed = _OFFSET.fullmatch(name)
     try:
