@@ -50,7 +50,7 @@ def mapping(value: object, where: Where) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InputError(f"expected a mapping, found {kind_of(value)}", where)
+        raise InputError(f"expected a mapping, found {type_in_words(value)}", where)
     return value
 
 
@@ -59,7 +59,7 @@ def sequence(value: object, where: Where) -> Sequence[object]:
     if value is None:
         return ()
     if not isinstance(value, (list, tuple)):
-        raise InputError(f"expected a list, found {kind_of(value)}", where)
+        raise InputError(f"expected a list, found {type_in_words(value)}", where)
     return value
 
 
@@ -68,7 +68,7 @@ def maps(value: object, where: Where) -> list[Mapping[str, object]]:
     result: list[Mapping[str, object]] = []
     for index, item in enumerate(sequence(value, where)):
         if not isinstance(item, Mapping):
-            raise InputError(f"expected a mapping, found {kind_of(item)}", where.below(f"[{index}]"))
+            raise InputError(f"expected a mapping, found {type_in_words(item)}", where.below(f"[{index}]"))
         result.append(item)
     return result
 
@@ -78,7 +78,7 @@ def text(value: object, where: Where) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InputError(f"expected a string, found {kind_of(value)}; put it in quotes", where)
+        raise InputError(f"expected a string, found {type_in_words(value)}; put it in quotes", where)
     return value
 
 
@@ -101,11 +101,11 @@ def integer(value: object, where: Where) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"expected a whole number, found {kind_of(value)}", where)
+        raise InputError(f"expected a whole number, found {type_in_words(value)}", where)
     return value
 
 
-def kind_of(value: object) -> str:
+def type_in_words(value: object) -> str:
     """Returns the type of a value, and a scalar's value, for messages: "the string 'x'", "a list", "null"."""
     if value is None:
         return "null"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.manifests.fields import integer, kind_of, mapping, maps, text, texts, yaml_text
+from planner.manifests.fields import integer, mapping, maps, text, texts, type_in_words, yaml_text
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.priority import PriorityClass
@@ -102,7 +102,7 @@ def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:
 
 def _number(value: object, name: str, where: Where) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name}: expected a number, found {kind_of(value)}", where)
+        raise InputError(f"{name}: expected a number, found {type_in_words(value)}", where)
     if not 0 <= value < 1e12:
         raise InputError(f"{name}: {value} is not zero or more", where)
     return float(value)

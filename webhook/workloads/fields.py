@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.manifests.fields import integer, kind_of, mapping, sequence, text
+from planner.manifests.fields import integer, mapping, sequence, text, type_in_words
 from planner.model.errors import InputError, Where
 from planner.model.words import shortened
 from webhook.jsontools.path import Path, dotted
@@ -92,7 +92,7 @@ class Field:
         fields = []
         for key, value in self.map().items():
             if not isinstance(key, str):
-                raise self.error(f"has a key that is no text ({kind_of(key)})")
+                raise self.error(f"has a key that is no text ({type_in_words(key)})")
             fields.append((key, Field(value, (*self.path, key), self.root)))
         return fields
 
@@ -156,7 +156,7 @@ class Field:
         if self.value is None:
             return False
         if not isinstance(self.value, bool):
-            raise self.error(f"expected true or false, found {kind_of(self.value)}")
+            raise self.error(f"expected true or false, found {type_in_words(self.value)}")
         return self.value
 
     def choice(self, valid: tuple[str, ...]) -> str:

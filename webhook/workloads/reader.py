@@ -31,7 +31,7 @@ from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout,
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
 from webhook.workloads.options import Options, options
 from webhook.workloads.read_templates import ReadTemplates
-from webhook.workloads.shared_gangs.merge import kind_of, with_whole_gang
+from webhook.workloads.shared_gangs.merge import name_and_shape, with_whole_gang
 from webhook.workloads.shared_gangs.pod_groups import (
     MAIN,
     Membership,
@@ -365,7 +365,7 @@ def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) ->
         workload.gangs[0].warnings,
     )
     # If a part has several shapes, `merge` renames its PodSets; "" says that its templates serve all of them.
-    shapes = Counter(name for name, _ in set(map(kind_of, share.own)))
+    shapes = Counter(name for name, _ in set(map(name_and_shape, share.own)))
     templates = tuple(replace(t, pod_set="") if shapes[t.pod_set] > 1 else t for t in workload.templates)
     workload = replace(workload, share=share, templates=templates)
     return with_whole_gang(workload, [workload])

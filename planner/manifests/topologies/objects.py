@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.manifests.fields import kind_of, mapping, maps, text, texts
+from planner.manifests.fields import mapping, maps, text, texts, type_in_words
 from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Link, Topology
 
@@ -155,7 +155,7 @@ def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
         speed = entry.get("gbps", 0)
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < 1e9:
             raise InputError(
-                f"expected gigabits a second, found {kind_of(speed)}", where.at_path(f"{place}.gbps")
+                f"expected gigabits a second, found {type_in_words(speed)}", where.at_path(f"{place}.gbps")
             )
         source, target = (
             text(entry.get("from"), where.at_path(place)),

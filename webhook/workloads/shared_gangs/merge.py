@@ -62,7 +62,7 @@ def with_whole_gang(workload: Workload, members: Iterable[Workload]) -> Workload
     counts, sets = _known_members(shares)
     known_counts = counts.copy()
     for placeholder in _placeholders(shares, counts, sets):
-        kind = kind_of(placeholder)
+        kind = name_and_shape(placeholder)
         counts[kind] += placeholder.count
         sets.setdefault(kind, placeholder)
     missing = counts.total() - known_counts.total()
@@ -104,7 +104,7 @@ def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_K
     counts: Counter[_Kind] = Counter()
     sets: dict[_Kind, PodSet] = {}
     for pod_set in (own for share in shares for own in share.own):
-        kind = kind_of(pod_set)
+        kind = name_and_shape(pod_set)
         counts[kind] += pod_set.count
         sets.setdefault(kind, pod_set)
     return counts, sets
@@ -143,7 +143,10 @@ def _placeholders(
 
 
 def _seat(
-    shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet], absent: int
+    shares: Sequence[GangShare],
+    counts: Mapping[_Kind, int],
+    sets: Mapping[_Kind, PodSet],
+    absent: int,
 ) -> Resources | None:
     """Returns the request of each of the `absent` unknown pods, stated or as a share; None if not stated."""
     stated = next((share.seat for share in shares if share.seat is not None), None)
@@ -184,7 +187,7 @@ def _within(
     return tuple(ties)
 
 
-def kind_of(pod_set: PodSet) -> _Kind:
+def name_and_shape(pod_set: PodSet) -> _Kind:
     """Returns name and shape of a PodSet."""
     return pod_set.name, _key(pod_set.shape)
 
