@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from planner.model.errors import InputError, Where
-from planner.model.podgroup import Constraint, PodGroup
-from planner.model.quantity import amounts
+from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
@@ -31,7 +29,6 @@ from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout,
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
 from webhook.workloads.options import Options, options
 from webhook.workloads.read_templates import ReadTemplates
-from webhook.workloads.shared_gangs.merge import name_and_shape, with_whole_gang
 from webhook.workloads.shared_gangs.pod_groups import (
     MAIN,
     Membership,
@@ -41,8 +38,9 @@ from webhook.workloads.shared_gangs.pod_groups import (
     names_own_gang,
     subgroup,
 )
+from webhook.workloads.shared_gangs.shares import with_share
 from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
-from webhook.workloads.workload import GangPart, GangShare, Template, Workload
+from webhook.workloads.workload import Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label with a Kueue LocalQueue. Kueue suspends the object, or gates its pods, until it is admitted."""
@@ -144,12 +142,7 @@ class _Reader:
         loose = layout.loose and not (
             chosen.together or top.stated or any(map(_says_together, layout.templates))
         )
-        if loose:
-            layout = one_by_one(layout.templates[0])
-        if shared_gang is not None:
-            layout = _of_parts(layout)
-        elif together:
-            layout = as_one(layout, chosen.gang_size)
+        layout = _grouped(layout, chosen, loose=loose, together=together, is_part=shared_gang is not None)
         per_pod = loose or (row.each_pod and not together)
         of_gang = shared_gang is not None and shared_gang.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
@@ -183,7 +176,7 @@ class _Reader:
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
             kai_queue=self._kai_queue(layout),
         )
-        return workload if shared_gang is None else _with_share(workload, shared_gang, chosen)
+        return workload if shared_gang is None else with_share(workload, shared_gang, chosen)
 
     def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
         """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places."""
@@ -333,6 +326,18 @@ def _name(metadata: Field, uid: str) -> str:
     return prefix + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
+def _grouped(
+    layout: WorkloadLayout, chosen: Options, *, loose: bool, together: bool, is_part: bool
+) -> WorkloadLayout:
+    """Returns the layout with the gangs that the object's pods form: each pod alone if `loose`, all of them
+    if they start `together`, or their parts in a gang of several objects."""
+    if loose:
+        layout = one_by_one(layout.templates[0])
+    if is_part:
+        return _of_parts(layout)
+    return as_one(layout, chosen.gang_size) if together else layout
+
+
 def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
     """Returns all pods of an object as one gang, for a gang of several objects: its PodSets have the names of
     their parts in that gang."""
@@ -344,31 +349,6 @@ def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
     templates = tuple(map(by_part, layout.templates))
     gang = tuple(template for template in templates if template.count)
     return replace(layout, templates=templates, gangs=(gang,) if gang else (), indexed=False, loose=False)
-
-
-def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) -> Workload:
-    """Returns the workload as a member of a gang of several objects, with placeholders for the others."""
-    if not workload.gangs:
-        return workload
-    total = shared_gang.group.get("spec", "minResources") if shared_gang.group is not None else Field(None)
-    stated = {name: GangPart(part.count, Constraint()) for name, part in chosen.gang_parts.items()}
-    of_group = shared_gang.subgroups.parts.items()
-    share = GangShare(
-        shared_gang.size,
-        workload.gangs[0].pod_sets,
-        (),
-        {**stated, **{name: GangPart(part.count, part.request.constraint) for name, part in of_group}},
-        shared_gang.subgroups.within,
-        chosen.gang_resources,
-        {name: part.requests for name, part in chosen.gang_parts.items()},
-        amounts(total.map(), total.where, up=True) or None,
-        workload.gangs[0].warnings,
-    )
-    # If a part has several shapes, `merge` renames its PodSets; "" says that its templates serve all of them.
-    shapes = Counter(name for name, _ in set(map(name_and_shape, share.own)))
-    templates = tuple(replace(t, pod_set="") if shapes[t.pod_set] > 1 else t for t in workload.templates)
-    workload = replace(workload, share=share, templates=templates)
-    return with_whole_gang(workload, [workload])
 
 
 def _of_subgroups(
