@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kube_ledgers import install, rack, until
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process
-from tests.e2e.real_kinds import define
+from tests.e2e.real_kinds import SHARED, define
+from webhook.kube.api import client
+from webhook.kube.api.client import ApiError
+from webhook.kube.api.discovery import served_path
 from webhook.kube.api.kubeconfig import connect
 from webhook.kube.controller.leader import Leader
 from webhook.kube.ledger.ledger import KubeLedger
@@ -87,6 +91,43 @@ async def test_an_api_server_that_was_away_is_taken_up_where_it_was_left(
         await ledger.close()
         await watch.close()
         await api.close()
+
+
+async def test_a_starting_api_server_does_not_show_that_a_kind_is_absent(
+    plane: tuple[ControlPlane, Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its first answer on, lookups fail or have a path: its list of groups is incomplete for seconds,
+    and it answers 404 for versions for milliseconds.
+    """
+    monkeypatch.setattr(client, "SHARED_SECONDS", 0.0)
+    control_plane, server = plane
+    kubectl = Kubectl(control_plane.programs["kubectl"], control_plane.kubeconfig)
+    await asyncio.to_thread(define, kubectl, *SHARED)
+    await asyncio.to_thread(server.stop, signal.SIGKILL)
+    answers, kinds, over = Counter[str](), [name.partition(".") for name in SHARED], asyncio.Event()
+    kinds += [("jobs", ".", "batch"), ("reservations", ".", "bayplan.dev")]
+
+    api = await connect(str(control_plane.kubeconfig))
+
+    async def look(resource: str, group: str) -> None:
+        while not over.is_set():
+            try:
+                path = await served_path(api, group, resource)
+                answers[f"{resource}.{group}: {'served' if path else 'absent'}"] += 1
+            except ApiError as error:
+                answers[f"{resource}.{group}: {error.status}"] += 1
+            await asyncio.sleep(0.002)
+
+    looks = [asyncio.create_task(look(resource, group)) for resource, _, group in kinds]
+    try:
+        await asyncio.to_thread(control_plane.start_apiserver)
+        over.set()
+        await asyncio.gather(*looks)
+    finally:
+        await api.close()
+    assert [answer for answer in answers if answer.endswith("absent")] == []
+    assert all(answers[f"{resource}.{group}: served"] for resource, _, group in kinds), answers
+    assert answers["topologies.kai.scheduler: 503"], "it was asked while it started"
 
 
 async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPlane, Process]) -> None:

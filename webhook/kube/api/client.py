@@ -152,10 +152,15 @@ class Api:
         """The latest shared call of each path, and when it began, in monotonic seconds."""
         return {}
 
-    async def find(self, path: str) -> Json | None:
+    @cached_property
+    def absent_groups(self) -> set[str]:
+        """The API groups that the server has denied by themselves, and has not listed since."""
+        return set()
+
+    async def find(self, path: str, **query: str) -> Json | None:
         """Reads one object; returns None if it does not exist."""
         try:
-            return await self.get(path)
+            return await self.get(path, **query)
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -11,6 +11,7 @@ from functools import partial
 
 from planner.model.errors import Where
 from webhook.kube.api.client import Api, Json
+from webhook.kube.api.discovery import served_versions
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import first_unread, problems_of
@@ -114,7 +115,13 @@ async def _path(api: Api, kind: ParamKind) -> str:
     no parameter objects then, and each policy says what follows from that. Raises `ApiError`.
     """
     root = "/apis" if "/" in kind.api_version else "/api"
-    served = await api.find(f"{root}/{kind.api_version}") or {}
+    served = await api.find(f"{root}/{kind.api_version}")
+    if served is None:
+        group, _, version = kind.api_version.rpartition("/")
+        if not group or version not in await served_versions(api, group):
+            return ""
+        # A starting API server does not list its kinds yet: the list of the objects shows what is served.
+        return f"{root}/{kind.api_version}/{plural(kind.kind)}"
     resource = _resource(served.get("resources") or (), kind.kind)
     return f"{root}/{kind.api_version}/{resource}" if resource else ""
 

@@ -34,6 +34,8 @@ class Server:
         self.asked[request.path] += 1
         await asyncio.sleep(0.01)
         answers = {"/apis": {"groups": [BATCH]}, "/apis/batch/v1": {"resources": [{"name": "jobs"}]}}
+        if request.path not in answers and self.status == 200:
+            return web.json_response({}, status=404)
         return web.json_response(answers.get(request.path, {}), status=self.status)
 
     @asynccontextmanager
@@ -48,14 +50,28 @@ class Server:
             await api.close()
 
 
-async def test_watches_that_look_for_missing_kinds_share_the_list_of_groups() -> None:
-    """Thirty at the same moment, of as many groups: one call, and one more for the group that is served."""
+async def test_watches_that_look_for_missing_kinds_share_the_list_of_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thirty at the same moment, of as many groups: one call, and one more for the group that is served. The
+    first time each missing group is asked for by itself.
+    """
+    monkeypatch.setattr(module, "SHARED_SECONDS", 0.25)
     server = Server()
     async with server.client() as api:
-        looks = [served_path(api, f"g{number}.io", "things") for number in range(30)]
-        looks += [served_path(api, "batch", "jobs"), served_path(api, "batch", "cronjobs")]
-        paths = await asyncio.gather(*looks)
-    assert paths == [*[""] * 30, "/apis/batch/v1/jobs", ""]
+
+        async def look() -> list[str]:
+            looks = [served_path(api, f"g{number}.io", "things") for number in range(30)]
+            looks += [served_path(api, f"g{number}.io", "others") for number in range(30)]
+            looks += [served_path(api, "batch", "jobs"), served_path(api, "batch", "cronjobs")]
+            return await asyncio.gather(*looks)
+
+        assert await look() == [*[""] * 60, "/apis/batch/v1/jobs", ""]
+        by_themselves = {f"/apis/g{number}.io": 1 for number in range(30)}
+        assert server.asked == {"/apis": 1, "/apis/batch/v1": 1} | by_themselves
+        server.asked.clear()
+        await asyncio.sleep(0.3)
+        assert await look() == [*[""] * 60, "/apis/batch/v1/jobs", ""]
     assert server.asked == {"/apis": 1, "/apis/batch/v1": 1}
 
 

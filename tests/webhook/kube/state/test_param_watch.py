@@ -77,6 +77,33 @@ async def test_a_kind_that_is_not_served_has_no_objects(answer: Json | ApiError)
         assert (params.objects(ParamKind("example.com/v1", "Limit")), params.problem()) == ([], "")
 
 
+class Starting(Api):
+    """An API server that lists `example.com/v1`, and serves its Limits, but not yet the list of its kinds."""
+
+    def __init__(self) -> None:
+        """Without a connection."""
+
+    async def get(self, path: str, **query: str) -> Json:
+        """The groups."""
+        version = {"version": "v1"}
+        if path == "/apis":
+            group = {"name": "example.com", "preferredVersion": version, "versions": [version]}
+            return {"groups": [group]}
+        raise NO_VERSION
+
+    async def list(self, path: str, keep: Any = dict, **query: str) -> tuple[list[Any], str]:
+        """One Limit."""
+        assert path == "/apis/example.com/v1/limits"
+        return [keep({"metadata": {"name": "most", "namespace": "a", "resourceVersion": "3"}})], "9"
+
+
+async def test_a_kind_that_a_starting_server_does_not_list_yet_is_read() -> None:
+    """Policies would say for seconds that their parameters do not exist."""
+    async with followed(Starting()) as params:
+        await until(lambda: not params.waiting())
+        assert len(params.objects(ParamKind("example.com/v1", "Limit"))) == 1
+
+
 async def test_a_kind_that_may_not_be_read_is_waited_for_with_the_reason() -> None:
     """The administrator sees at /readyz which right is missing."""
     async with followed(Answering(ApiError(403, "Forbidden", "limits may not be listed"))) as params:
