@@ -96,8 +96,8 @@ class Reflector:
                 if is_outdated or status is None:
                     self._version = ""  # list again
                 if not is_outdated or pause > FIRST_PAUSE:  # listing again usually helps: no warning at first
-                    self.forbidden = status == 403
-                    self._trouble(f"{self.path}: {error if status is not None else repr(error)}")
+                    problem = f"{self.path}: {error if status is not None else repr(error)}"
+                    self._trouble(problem, forbidden=status == 403)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -137,10 +137,11 @@ class Reflector:
         except ApiError as error:
             if error.status != 404:
                 raise
-            self.handler.replaced((), 2**62)  # newer than any object: the handler keeps none
             self._trouble("")
+            self.handler.replaced((), 2**62)  # newer than any object: the handler keeps none
             self.synced.set()
             return False
+        self.forbidden = False
         self._version = str(self._listed)
         self.handler.replaced(items, self._listed)
         self.synced.set()
@@ -167,8 +168,8 @@ class Reflector:
         if event.type != "BOOKMARK" and int(event.object["metadata"]["resourceVersion"]) > self._listed:
             self.handler.changed(event)
 
-    def _trouble(self, problem: str) -> None:
+    def _trouble(self, problem: str, *, forbidden: bool = False) -> None:
         if problem and not self.problem:
             self.since = time.monotonic()
             log.warning("%s", problem)
-        self.problem = problem
+        self.problem, self.forbidden = problem, forbidden

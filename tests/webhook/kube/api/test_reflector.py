@@ -7,7 +7,8 @@ import threading
 from contextlib import suppress
 
 from planner.model.errors import InputError
-from webhook.kube.api.client import Event
+from webhook.kube.api import reflector as module
+from webhook.kube.api.client import Api, ApiError, Event
 from webhook.kube.api.reflector import FIRST_PAUSE, Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.ledger.objects import Objects
@@ -178,3 +179,61 @@ async def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop():
         async with asyncio.timeout(2.5 * FIRST_PAUSE):
             await Reflector(Server(), "/api/v1/things", kept).run()  # type: ignore[arg-type]
     assert opened <= 3
+
+
+async def test_a_right_that_a_starting_server_does_not_know_yet_is_missing_until_it_does(monkeypatch):
+    """It answers service accounts with 403 until it has read the roles. Else queues would stay unknown."""
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    seen, lists = [], 0
+
+    class Server(Api):
+        def __init__(self):
+            pass
+
+        async def list(self, path, keep, **query):
+            nonlocal lists
+            lists += 1
+            if lists == 2:
+                raise ApiError(403, "Forbidden", "things is forbidden")
+            return [], str(lists)
+
+        async def watch(self, path, version, **query):
+            if lists == 1:
+                raise ApiError(410, "Expired", "too old resource version")
+            yield Event("OPENED", {})
+            await asyncio.sleep(60)
+
+    class Handler:
+        def read(self, document):
+            return document
+
+        def replaced(self, items, version):
+            seen.append(reflector.forbidden)
+
+    reflector = Reflector(Server(), "/api/v1/things", Handler())
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await reflector.run()
+    assert lists == 3
+    assert seen == [False, False]
+    assert not reflector.forbidden
+
+
+async def test_a_kind_that_may_not_be_listed_is_forbidden_after_it_was_done_without():
+    """The page says so for as long as it lasts."""
+
+    class Server(Api):
+        def __init__(self):
+            pass
+
+        async def list(self, path, keep, **query):
+            raise ApiError(403, "Forbidden", "things is forbidden")
+
+    kept, _, _ = store()
+    reflector = Reflector(Server(), "/api/v1/things", kept)
+    running = asyncio.create_task(reflector.run())
+    await asyncio.sleep(0.05)
+    reflector.go_without()
+    await asyncio.sleep(2 * FIRST_PAUSE)
+    running.cancel()
+    assert reflector.forbidden
