@@ -23,6 +23,7 @@ from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
 from planner.model.cached_property import cached_property
+from webhook.kube.api.outage import Outages
 from webhook.kube.api.proxies import environment_proxy
 
 Json = dict[str, Any]
@@ -48,6 +49,10 @@ SILENCE_SECONDS = 75.0
 
 SHARED_SECONDS = 1.0
 """Maximum age in seconds of an answer that several callers share (`Api.get_shared`)."""
+
+
+DOWN = (502, 503, 504)
+"""The statuses of a proxy or load balancer without an API server behind it, or of one without its etcd."""
 
 
 MERGE = "application/merge-patch+json"
@@ -146,6 +151,11 @@ class Api:
             call.add_done_callback(_has_failed)  # else asyncio logs a failure that no caller awaits
             self._shared[path] = now, call
         return await asyncio.shield(call)  # cancelling one caller leaves the call to the others
+
+    @cached_property
+    def outages(self) -> Outages:
+        """Whether the server answers at all."""
+        return Outages()
 
     @cached_property
     def _shared(self) -> dict[str, tuple[float, asyncio.Future[Json]]]:
@@ -307,7 +317,12 @@ class Api:
                 server_hostname=pool.configuration.tls_server_name,
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
+            self.outages.begin()
             raise Unreachable(_words(error)) from error
+        if response.status in DOWN:
+            self.outages.begin()
+        else:
+            self.outages.end()
         if not self._has_server_time:
             self._has_server_time = True
             self._epoch = _epoch(response.headers.get("Date", ""), self._epoch)

@@ -79,7 +79,7 @@ class Reflector:
         """
         pause = FIRST_PAUSE
         while True:
-            began = time.monotonic()
+            began, resumes = time.monotonic(), bool(self._version)
             try:
                 if not self._version and not await self._list():
                     await asyncio.sleep(ABSENT_SECONDS)
@@ -89,17 +89,18 @@ class Reflector:
                 if time.monotonic() - began < pause:  # for example, a proxy ends each watch at once
                     await asyncio.sleep(pause)
             except Exception as error:
-                if time.monotonic() - began > LONGEST_PAUSE:  # not a rapid series of failures
-                    pause = FIRST_PAUSE
                 status = error.status if isinstance(error, ApiError) else None  # None: it cannot be read
                 is_outdated = status in (404, 410)  # the CRD was removed, or the version is too old
+                # No rapid series of failures, or its end: the server answers, and has forgotten the version.
+                if time.monotonic() - began > LONGEST_PAUSE or (status == 410 and resumes):
+                    pause = FIRST_PAUSE
                 if is_outdated or status is None:
                     self._version = ""  # list again
                 if not is_outdated or pause > FIRST_PAUSE:  # listing again usually helps: no warning at first
                     problem = f"{self.path}: {error if status is not None else repr(error)}"
                     self._trouble(problem, forbidden=status == 403)
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                recovered = await self.api.outages.wait(pause)
+                pause = FIRST_PAUSE if recovered else min(pause * 2, LONGEST_PAUSE)
 
     def go_without(self) -> None:
         """Treats the resource as empty. For a single read of a cluster by a user who may not read this
