@@ -236,8 +236,12 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     kept = _cut(ordered, minimum)
     if run.value is not None:
         return one_gang(kept)
-    # The minimum is that of `elasticPolicy`: the job may grow to its maxReplicas by more workers.
-    max_pods = spec.get("elasticPolicy", "maxReplicas").count(sum(pod_set.count for pod_set in ordered))
+    # The minimum is that of `elasticPolicy`. Only with metrics the operator creates an autoscaler, which may
+    # let the job grow to its maxReplicas by more workers.
+    total = sum(pod_set.count for pod_set in ordered)
+    max_pods = spec.get("elasticPolicy", "maxReplicas").count(total)
+    if not spec.get("elasticPolicy", "metrics").items():
+        max_pods = min(max_pods, total)
     others = sum(pod_set.count for pod_set in kept if pod_set.pod_set != _WORKER)
     return one_gang(
         [
@@ -262,8 +266,9 @@ def _cut(templates: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate
 
 def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     """Returns the layout of a RayCluster, RayJob or RayService: one head pod, and for each worker group that
-    is not suspended its minReplicas (replicas if that is 0) times numOfHosts pods. A RayJob on an existing
-    cluster (`clusterSelector`) creates no pods.
+    is not suspended its minReplicas (replicas if that is 0) times numOfHosts pods. The maximum is `replicas`,
+    and with Ray's autoscaler (`enableInTreeAutoscaling`) maxReplicas. A RayJob on an existing cluster
+    (`clusterSelector`) creates no pods.
 
     `cluster`: the path of the RayClusterSpec below `spec`.
     """
@@ -271,19 +276,20 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     if spec.value is None:
         return WorkloadLayout()
     templates = [pod_set_template("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
+    autoscaled = spec.get("enableInTreeAutoscaling").flag()
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
-        min_pods, max_pods = (0, 0) if group.get("suspend").flag() else _ray_workers(group)
+        min_pods, max_pods = (0, 0) if group.get("suspend").flag() else _ray_workers(group, autoscaled)
         templates.append(replace(pod_set_template(name, min_pods, group.get("template")), max_count=max_pods))
     return one_gang(_unique(templates))
 
 
-def _ray_workers(group: Field) -> tuple[int, int]:
+def _ray_workers(group: Field, autoscaled: bool) -> tuple[int, int]:
     """Returns the minimum and maximum pods of a group; the maximum is 0 if only one number is stated."""
     replicas = group.count_of("replicas", 1)
     hosts = group.get("numOfHosts").count(1, minimum=1)
     min_replicas = group.count_of("minReplicas", 0) or replicas
-    stated = group.count_of("maxReplicas", 0)
+    stated = group.count_of("maxReplicas", 0) if autoscaled else 0
     # A larger maxReplicas (often 2³¹ − 1) only says that the group has no limit.
     max_replicas = max(replicas, stated if stated <= LARGEST_GANGS else 0)
     return min_replicas * hosts, max_replicas * hosts if max_replicas > min_replicas else 0

@@ -307,19 +307,34 @@ def test_parts_of_gpus_hold_no_domain(template: Any) -> None:
 
 
 def test_an_elastic_training_job_has_from_its_least_to_its_most_pods() -> None:
-    """elasticPolicy: at least two pods, the master among them, and at most six."""
+    """elasticPolicy: at least two pods, the master among them, and at most six where an autoscaler may add
+    pods; without its metrics the job has the four pods that it states."""
     elastic = {"minReplicas": 2, "maxReplicas": 6}
-    gang = read(o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), elastic)).gangs[0]
-    bounds = {pod_set.name: (pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets}
-    assert bounds == {"master": (1, 0), "worker": (1, 5)}
+    metrics = [{"type": "Resource", "resource": {"name": "cpu"}}]
+    for stated, max_workers in (
+        ({**elastic, "metrics": metrics}, 5),
+        (elastic, 3),
+        ({**elastic, "maxReplicas": 3}, 2),
+    ):
+        gang = read(o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), stated)).gangs[0]
+        bounds = {pod_set.name: (pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets}
+        assert bounds == {"master": (1, 0), "worker": (1, max_workers)}
 
 
 def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
-    """minReplicas to maxReplicas, each of so many hosts; a most that bounds nothing is none."""
+    """minReplicas to maxReplicas, each of so many hosts, where Ray's autoscaler may add workers; a most that
+    bounds nothing is none. Without an autoscaler the most are the replicas."""
     group = {"replicas": 3, "minReplicas": 2, "maxReplicas": 5, "numOfHosts": 2}
     unbounded = {"replicas": 3, "minReplicas": 2, "maxReplicas": 2**31 - 1}
     where = ("spec", "workerGroupSpecs", 0)
-    for stated, expected in ((group, (4, 10)), (unbounded, (2, 3))):
-        old = o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0]
-        gang = read(o.changed(o.RAY_CLUSTER, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
+    old = o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0]
+    cases = (
+        (group, True, (4, 10)),
+        (unbounded, True, (2, 3)),
+        (group, False, (4, 6)),
+        (unbounded, False, (2, 3)),
+    )
+    for stated, autoscaled, expected in cases:
+        scaled = o.changed(o.RAY_CLUSTER, ("spec", "enableInTreeAutoscaling"), autoscaled)
+        gang = read(o.changed(scaled, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
         assert [(pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets] == [(1, 0), expected, (3, 0)]
