@@ -1,4 +1,4 @@
-"""Makes results for what a report could not read: objects of unsupported kinds, and namespaces without a
+"""Makes results for what a report could not read: objects whose pods are not read, and namespaces without a
 Namespace object, for which it assumes a mode and no labels. Pure.
 """
 
@@ -14,29 +14,21 @@ from webhook.report.model import Report, Result
 NAMESPACE = "namespace"
 """The policy name of results for namespaces that are in no file."""
 KIND = "kind"
-"""The policy name of results for objects of unsupported kinds."""
+"""The policy name of results for objects whose pods are not read."""
 BUILT_IN_NAMESPACES = frozenset({"default"})
 """Namespaces that always exist: the API server creates them. Manifests without a namespace use `default`."""
 
 
-def of_unread_kinds(subjects: Iterable[Subject], pods: Mapping[str, str]) -> tuple[Result, ...]:
-    """Returns a warning for each object of an unsupported kind.
+def of_unread_kinds(subjects: Iterable[Subject], pods: Mapping[str, tuple[str, str]]) -> tuple[Result, ...]:
+    """Returns a warning for each object whose pods are not read.
 
-    `pods`: for each such object (NAMESPACE/KIND/NAME), the field with its pod template.
+    `pods`: for each such object (NAMESPACE/KIND/NAME), the field that describes its pods, and a sentence that
+    says how it is handled.
     """
-    return tuple(_of_kind(subject, pods[subject.name]) for subject in subjects if subject.name in pods)
+    return tuple(_of_kind(subject, *pods[subject.name]) for subject in subjects if subject.name in pods)
 
 
-def unread_kind(api_version: str, kind: str) -> str:
-    """Returns a sentence that says how an object of an unsupported kind is handled."""
-    return (
-        f"{kind} of {api_version} is not a supported kind: the object is admitted "
-        "unchanged; each pod that it creates is handled by itself when it is created, and belongs to no gang"
-    )
-
-
-def _of_kind(subject: Subject, field: str) -> Result:
-    message = unread_kind(subject.api_version, subject.name.split("/")[-2])
+def _of_kind(subject: Subject, field: str, message: str) -> Result:
     return Result(
         subject.name, "warn", "policy", KIND, "Unknown", message, subject.file, subject.line(field), field,
         api_version=subject.api_version,

@@ -67,6 +67,11 @@ class WorkloadKind:
         """Whether pods are made from templates of the kind's objects."""
         return self.has_templates and self.layout is not layouts.pod
 
+    @property
+    def makes_workloads(self) -> bool:
+        """Whether the kind's objects have no pods of their own, but other workloads are made of them."""
+        return not self.has_templates and bool(self.suspend)
+
 
 def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> WorkloadKind:
     layout = partial(layouts.training_job, replicas=replicas)

@@ -1,4 +1,4 @@
-"""Finds pods in objects of kinds that the table does not have, such as an Argo Workflow or a DaemonSet.
+"""Finds pods in objects whose pods are not read, such as an Argo Workflow, an InferenceService or a TrainJob.
 
 Such an object is admitted unchanged. Reports mention it, so they must recognise that it creates pods.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES
 from webhook.jsontools.path import Path, dotted
 from webhook.workloads.kinds import row_of
 
@@ -17,30 +18,62 @@ _SINGLE = ("container", "script")
 """Fields with a single container, as in Argo Workflows."""
 
 
+_GPU = "gpu"
+"""The name by which a DynamoGraphDeployment requests GPUs."""
+
+
 def unread_pods(obj: Mapping[str, Any]) -> str | None:
-    """Returns the first field with a container in an object of an unknown kind; None if there is none or the
-    kind is known.
+    """Returns the first field with a container, or with the GPUs of one, in an object whose pods are not
+    read; None if there is none, or if the pods are read.
+
+    The kinds of the table that only create other workloads (TrainJob) count as well, whatever their fields.
     """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
-    if not isinstance(api_version, str) or not isinstance(kind, str) or row_of(api_version, kind):
+    if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
+    row = row_of(api_version, kind)
+    if row is not None:
+        return "spec" if row.makes_workloads else None
     root = "spec" if "spec" in obj else "template"  # a PodTemplate has no spec
     path = next(_containers(obj.get(root), (root,)), None)
     return dotted(path) if path else None
 
 
+def handling(api_version: str, kind: str) -> str:
+    """Returns a sentence that says how an object whose pods are not read is handled."""
+    of_the_table = row_of(api_version, kind) is not None
+    reason = "has no pods of its own" if of_the_table else "is not a supported kind"
+    return (
+        f"{kind} of {api_version} {reason}: the object is admitted unchanged; a workload of a supported kind "
+        "that is made of it is planned when it is created, as a gang if it is one; any other pod is handled "
+        "by itself when it is created, and belongs to no gang unless it names one"
+    )
+
+
 def _containers(value: Any, path: Path) -> Iterator[Path]:
-    """Yields the paths of containers, in the order of the object."""
+    """Yields the paths of containers, and of resources with GPUs elsewhere, in the order of the object."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             items = inner if key in _LISTS and isinstance(inner, list) else [inner] if key in _SINGLE else []
-            if any(_is_container(item) for item in items):
+            if any(_is_container(item) for item in items) or _has_gpus(key, inner):
                 yield (*path, key)
             else:
                 yield from _containers(inner, (*path, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _containers(inner, (*path, index))
+
+
+def _has_gpus(key: str, value: Any) -> bool:
+    """Returns whether a field is a container's `resources`, or `resources…` of a kind's own, and has GPUs."""
+    if not key.startswith("resources") or not isinstance(value, Mapping):
+        return False
+    amounts = [part for name in ("limits", "requests") if isinstance(part := value.get(name), Mapping)]
+    return any(
+        str(name) in (*DEVICE_NAMES, _GPU) or str(name).startswith(DEVICE_PREFIXES)
+        for part in amounts
+        for name in part
+    )
 
 
 def _is_container(value: Any) -> bool:

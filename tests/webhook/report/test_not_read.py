@@ -16,6 +16,7 @@ from webhook.report.formats import FORMATS
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 CONTAINER = {"name": "main", "image": "busybox"}
+EIGHT_GPUS = {"limits": {"nvidia.com/gpu": 8}}
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -57,6 +58,24 @@ def rows(tmp_path: Path, capsys: pytest.CaptureFixture[str], *objects: Any, poli
             "apps/v1", "DaemonSet", {"template": {"spec": {"containers": [CONTAINER]}}},
             "spec.template.spec.containers",
         ),
+        (
+            "serving.kserve.io/v1beta1", "InferenceService",
+            {"predictor": {"model": {"modelFormat": {"name": "onnx"}, "resources": EIGHT_GPUS}}},
+            "spec.predictor.model.resources",
+        ),
+        (
+            "serving.kserve.io/v1alpha2", "LLMInferenceService",
+            {"template": {"containers": [{"name": "main", "resources": EIGHT_GPUS}]}},
+            "spec.template.containers[0].resources",
+        ),
+        (
+            "nvidia.com/v1alpha1", "DynamoGraphDeployment",
+            {"services": {"decode": {"replicas": 2, "resources": {"limits": {"gpu": "4"}}}}},
+            "spec.services.decode.resources",
+        ),
+        (
+            "trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}}, "spec",
+        ),
     ],
 )  # fmt: skip
 def test_a_kind_that_is_not_read_and_makes_pods_is_told_with_what_would_happen(
@@ -69,6 +88,7 @@ def test_a_kind_that_is_not_read_and_makes_pods_is_told_with_what_would_happen(
     assert row["line"] > 1
     assert "admitted unchanged" in row["message"]
     assert "handled by itself when it is created" in row["message"]
+    assert "a workload of a supported kind that is made of it is planned" in row["message"]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +99,18 @@ def test_a_kind_that_is_not_read_and_makes_pods_is_told_with_what_would_happen(
         {"apiVersion": "a.b/v1", "kind": "Policy", "metadata": {"name": "c"}, "spec": {"containers": ["a"]}},
         {"apiVersion": "a.b/v1", "kind": "Policy", "metadata": {"name": "c"}, "spec": {"container": "a"}},
         {"apiVersion": "a.b/v1", "kind": "Policy", "metadata": {"name": "c"}, "spec": None},
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": {"name": "p"},
+            "spec": {"limits": {"nvidia.com/gpu": 64}},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "c"},
+            "spec": {"resources": {"requests": {"storage": "1Ti"}}},
+        },
     ],
 )
 def test_what_is_read_and_what_makes_no_pods_is_not_told(

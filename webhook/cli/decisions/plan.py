@@ -21,11 +21,10 @@ from webhook.files.reader import Document
 from webhook.placement.planning import plan_workload
 from webhook.policy.model.policy import PolicySet
 from webhook.report.documents import document as as_text
-from webhook.report.not_read import unread_kind
 from webhook.report.printable import printable_name
 from webhook.workloads import Workload, joined, read
 from webhook.workloads.options import RESERVE_MODES
-from webhook.workloads.unread_kinds import unread_pods
+from webhook.workloads.unread_kinds import handling, unread_pods
 
 EPILOG = """examples:
   kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
@@ -89,13 +88,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _not_read(documents: Iterable[Document]) -> Iterator[str]:
-    """Yields a line for each object of an unsupported kind that creates pods."""
+    """Yields a line for each object that creates pods and whose pods are not read."""
     for document in documents:
         if unread_pods(document.value):
             kind, metadata = str(document.value["kind"]), document.value.get("metadata")
             metadata = metadata if isinstance(metadata, Mapping) else {}
             name = metadata.get("name") or metadata.get("generateName") or "(no name)"
-            line = f"{document.file}: {name}: {unread_kind(str(document.value['apiVersion']), kind)}"
+            line = f"{document.file}: {name}: {handling(str(document.value['apiVersion']), kind)}"
             yield printable_name(line)
 
 

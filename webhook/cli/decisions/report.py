@@ -25,7 +25,7 @@ from webhook.report.model import EACH, TOGETHER, Report, Result
 from webhook.report.not_read import of_unknown_namespaces, of_unread_kinds
 from webhook.report.printable import printable
 from webhook.report.views import ObjectKey, ObjectView, racks_of
-from webhook.workloads.unread_kinds import unread_pods
+from webhook.workloads.unread_kinds import handling, unread_pods
 
 EPILOG = """examples:
   bayplan report -c cluster.yaml -f manifests/
@@ -116,7 +116,11 @@ def _results(outcomes: Sequence[MutationResult], environment: Environment) -> It
     """Yields the results for each object, for unsupported kinds, and for unknown namespaces."""
     subjects = [_subject(outcome) for outcome in outcomes]
     yield from results(subjects)
-    pods = {outcome.name: path for outcome in outcomes if (path := unread_pods(outcome.document.value))}
+    pods = {
+        outcome.name: (path, handling(str(value["apiVersion"]), str(value["kind"])))
+        for outcome in outcomes
+        if (path := unread_pods(value := outcome.document.value))
+    }
     yield from of_unread_kinds(subjects, pods)
     modes = {_namespace(outcome): outcome.decision.mode for outcome in outcomes}
     yield from of_unknown_namespaces(subjects, environment.namespaces, modes)
