@@ -256,13 +256,17 @@ class Devices:
         names = (name for node_kind in chosen for name in node_kind.names)
         return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
 
-    def offered(self) -> list[str]:
-        """Returns what claims can request, in words: each device's profile and product, or its type."""
+    def offered(self, device_class: str) -> list[str]:
+        """Returns what claims can request instead of a device of this class, in words: each device's profile
+        and product, or its type. Only NVIDIA's own classes may be replaced by each other.
+        """
+        of_class = None if device_class in _CLASSES else self.device_request(ClaimRequest(device_class, 1))
         words = {
             " ".join(str(value) for name in ("profile", "productName") if (value := device.attribute(name)))
             or str(device.attribute("type") or device.driver)
             for node_kind in self.node_kinds
             for device in node_kind.devices
+            if of_class is None or meets(device, of_class, self.claims.engine)
         }
         return sorted(words, key=natural)
 

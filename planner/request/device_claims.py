@@ -334,12 +334,12 @@ class _ClaimReader:
         demand = f"{request.count} devices" if request.count > 1 else "a device"
         selected = f" where {_cut(' && '.join(request.selectors))}" if request.selectors else ""
         have = f"no node has more than {max_count}" if max_count else "no node offers one"
-        offered = self._devices.offered()
+        offered = self._devices.offered(request.device_class)
         works = f"{max_count} or less a pod" if max_count else f"one of {listed(offered, _MOST_NAMED)}"
         return Refusal(
             "NoSuchDevice",
             f"{self._set.name} claims {demand} of class {request.device_class}{selected} ({source}), and "
-            + (f"{have}. Would work: {works}." if offered else f"{have}; none offers GPUs at all."),
+            + (f"{have}. Would work: {works}." if offered else f"{have}, nor any other of this class."),
         )
 
     def shape(self) -> ResolvedShape:

@@ -275,6 +275,28 @@ def test_devices_that_nobody_offers_are_refused_with_what_there_is() -> None:
         assert words in answer.message
 
 
+def test_a_gpu_is_no_remedy_for_a_claim_of_another_class() -> None:
+    """A network adapter that no node offers, beside GPUs by slices and by labels; and one of another kind."""
+
+    def adapters(selector: str) -> tuple[Json, ...]:
+        driver = [{"cel": {"expression": "device.driver == 'nic.example.com'"}}]
+        kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
+        asks = template(1, selector, device_class="nics")
+        return {**kind, "metadata": {"name": "nics"}, "spec": {"selectors": driver}}, asks
+
+    fast = adapters("device.attributes['nic.example.com'].speed == 'fast'")
+    for gpus in ((node("a"), slice_of("a", 4)), (node("a", 4),)):
+        answer = answered(cluster(*gpus, *fast), claiming(1))
+        assert (answer.decision, answer.reason) == ("rejected", "NoSuchDevice")
+        assert answer.message.endswith("and no node offers one, nor any other of this class.")
+    slow = slice_of("a", 1)
+    slow["metadata"]["name"] = "nics"
+    slow["spec"] |= {"driver": "nic.example.com", "pool": {"name": "nics"}}
+    slow["spec"]["devices"] = [{"name": "n", "attributes": {"speed": {"string": "slow"}}}]
+    answer = answered(cluster(node("a"), slice_of("a", 4), slow, *fast), claiming(1))
+    assert answer.message.endswith("and no node offers one. Would work: one of nic.example.com.")
+
+
 def test_more_devices_than_any_node_has_are_refused_with_the_most() -> None:
     """Nine of four."""
     answer = answered(cluster(node("a"), slice_of("a", 4), template(9)), claiming(1))
