@@ -54,15 +54,17 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
     """Returns a copy with the defaults of its kind; a shallow copy for an unknown kind.
 
-    A null field of a known kind is removed: the API server decodes it as a missing field. `managedFields` are
-    shared with the object, not copied: they may be most of it, and have no defaults. `template`: the object
-    is a pod template shown as a Pod. Its requests do not default to limits, because the API server sets them
+    A null field of a known kind, or of any kind's metadata, is removed: the API server decodes it as a
+    missing field. `managedFields` are shared with the object, not copied: they may be most of it, and have no
+    defaults. `template`: the object is a pod template shown as a Pod. Its requests do not default to limits, because the API server sets them
     only when pods are created.
     """
     fill = _template_pod if template else KINDS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
-    if fill is None:
-        return dict(obj)
     metadata = obj.get("metadata")
+    if fill is None:
+        if isinstance(metadata, dict) and None in metadata.values():
+            return {**obj, "metadata": {key: value for key, value in metadata.items() if value is not None}}
+        return dict(obj)
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         rest = {key: value for key, value in metadata.items() if key != "managedFields"}
         result: Json = _without_nulls({**obj, "metadata": rest})

@@ -182,6 +182,18 @@ def test_a_default_that_a_policy_removes_stays_away() -> None:
     assert carry(raw, before, after) == pod(restartPolicy="Never")
 
 
+def test_empty_metadata_of_a_kind_without_defaults_is_missing() -> None:
+    """`annotations:` in a manifest is null; the API server drops it before admission. Other fields stay."""
+    raw = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": {"suspend": None}}
+    raw["metadata"] = {"name": "ray", "annotations": None, "labels": None}
+    before = defaulted(raw)
+    assert before == {**raw, "metadata": {"name": "ray"}}
+    after = copy.deepcopy(before)
+    after["metadata"]["labels"] = {"queue": "a"}
+    assert carry(raw, before, after)["metadata"]["labels"] == {"queue": "a"}
+    assert carry(raw, before, before) == raw
+
+
 def test_true_is_not_one() -> None:
     """JSON tells them apart, Python does not."""
     assert carry({"a": True}, {"a": True}, {"a": 1}) == {"a": 1}
