@@ -56,8 +56,8 @@ def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
 
     A null field of a known kind, or of any kind's metadata, is removed: the API server decodes it as a
     missing field. `managedFields` are shared with the object, not copied: they may be most of it, and have no
-    defaults. `template`: the object is a pod template shown as a Pod. Its requests do not default to limits, because the API server sets them
-    only when pods are created.
+    defaults. `template`: the object is a pod template shown as a Pod. Its requests do not default to limits,
+    because the API server sets them only when pods are created.
     """
     fill = _template_pod if template else KINDS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
     metadata = obj.get("metadata")
