@@ -25,6 +25,8 @@ BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 """KAI's annotation: how many pods of a Job start together."""
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 """JobSet's annotation: the level of which each child Job gets a domain of its own."""
+EXCLUSIVE_SUBGROUP = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+"""LeaderWorkerSet's annotation: the level of which each subgroup of a replica gets a domain of its own."""
 
 
 # Like `Field`, not frozen: each reading of an object creates one for each of its hundreds of templates.
@@ -212,7 +214,12 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     )
     worker = pod_set_template("worker", size - 1, worker_template)
     gang = (leader, worker) if worker.count else (leader,)
-    return WorkloadLayout((leader, worker), (gang,) * count, indexed=True)
+    exclusive = obj.get("metadata", "annotations", EXCLUSIVE_SUBGROUP)
+    wants = "is not planned: LeaderWorkerSet's webhook gives each subgroup a domain of its own"
+    works = "a LeaderWorkerSet for each subgroup, with leaderworkerset.sigs.k8s.io/exclusive-topology"
+    note = f"{exclusive.where.field} {wants}, and the plan may pin several to one. What would work: {works}"
+    warnings = (note,) if exclusive.text() else ()
+    return WorkloadLayout((leader, worker), (gang,) * count, indexed=True, warnings=warnings)
 
 
 _WORKER = "worker"
@@ -286,7 +293,7 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
 
 def _ray_workers(group: Field, autoscaled: bool) -> tuple[int, int]:
     """Returns the minimum and maximum pods of a group; the maximum is 0 if only one number is stated."""
-    replicas = group.count_of("replicas", 1)
+    replicas = group.count_of("replicas", 0)
     hosts = group.get("numOfHosts").count(1, minimum=1)
     min_replicas = group.count_of("minReplicas", 0) or replicas
     stated = group.count_of("maxReplicas", 0) if autoscaled else 0

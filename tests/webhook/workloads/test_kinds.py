@@ -117,6 +117,17 @@ def test_a_leader_without_a_template_is_made_like_the_workers() -> None:
     assert workload.gangs[0].gpus == 32
 
 
+def test_exclusive_subgroups_are_told_as_not_planned() -> None:
+    """Their pods get affinity that the plan does not know, and that its own may contradict."""
+    key = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+    obj = o.changed(o.LWS, ("metadata", "annotations"), {key: "rack"})
+    assert [gang.warnings for gang in read(o.LWS).gangs if gang.warnings] == []
+    for gang in read(obj).gangs:
+        assert any(
+            warning.startswith(f"metadata.annotations[{key}] is not planned") for warning in gang.warnings
+        )
+
+
 def test_a_leader_worker_set_of_size_one_has_only_leaders() -> None:
     """Size 1 leaves no worker, and the workers' template becomes the leader's."""
     obj = o.changed(o.LWS, ("spec", "leaderWorkerTemplate"), {"size": 1, "workerTemplate": o.pod_template()})
@@ -319,6 +330,15 @@ def test_an_elastic_training_job_has_from_its_least_to_its_most_pods() -> None:
         gang = read(o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), stated)).gangs[0]
         bounds = {pod_set.name: (pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets}
         assert bounds == {"master": (1, 0), "worker": (1, max_workers)}
+
+
+def test_a_ray_group_without_replicas_has_its_least_workers() -> None:
+    """The CRD's default is 0, which KubeRay raises to minReplicas."""
+    group = {"groupName": "workers", "template": o.pod_template()}
+    for stated, names in (({"minReplicas": 0}, ["head"]), ({"minReplicas": 2}, ["head", "workers"])):
+        gang = read(o.changed(o.RAY_CLUSTER, ("spec", "workerGroupSpecs"), [{**group, **stated}])).gangs[0]
+        assert [pod_set.name for pod_set in gang.pod_sets] == names
+        assert gang.size == 1 + stated["minReplicas"]
 
 
 def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
