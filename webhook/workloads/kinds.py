@@ -68,6 +68,11 @@ class WorkloadKind:
         return self.has_templates and self.layout is not layouts.pod
 
     @property
+    def placed_by_grove(self) -> bool:
+        """Whether Grove plans the pods of the kind's objects together, and Bayplan each by itself."""
+        return self.layout is layouts.grove
+
+    @property
     def makes_workloads(self) -> bool:
         """Whether the kind's objects have no pods of their own, but other workloads are made of them."""
         return not self.has_templates and bool(self.suspend)

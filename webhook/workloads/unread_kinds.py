@@ -50,6 +50,20 @@ def handling(api_version: str, kind: str) -> str:
     )
 
 
+def unplanned(obj: Mapping[str, Any]) -> str:
+    """Returns a sentence that says why an object with pods has no plan of its own, "" if it has one."""
+    if unread_pods(obj):
+        return handling(obj["apiVersion"], obj["kind"])
+    api_version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
+    row = row_of(api_version, kind)
+    if row is None or not row.placed_by_grove:
+        return ""
+    return (
+        f"{kind} of {api_version} is planned by Grove: only policies apply to the object; each of its pods "
+        "is planned by itself once Grove has opened its gate"
+    )
+
+
 def _containers(value: Any, path: Path) -> Iterator[Path]:
     """Yields the paths of containers, and of resources with GPUs elsewhere, in the order of the object."""
     if isinstance(value, Mapping):

@@ -374,6 +374,21 @@ def test_pods_of_a_kind_that_is_not_read_are_told_by_plan(metadata, name, capsys
     assert len(stderr.splitlines()) == 1
 
 
+def test_objects_that_others_plan_are_told_by_plan(capsys, tmp_path):
+    """A TrainJob is planned as its JobSet, a PodCliqueSet by Grove: an empty table says neither."""
+    file = tmp_path / "objects.yaml"
+    pods = "containers: [{name: main, image: x, resources: {limits: {nvidia.com/gpu: 8}}}]"
+    file.write_text(
+        "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: tj}, spec: {}}\n---\n"
+        "{apiVersion: grove.io/v1alpha1, kind: PodCliqueSet, metadata: {name: pcs}, spec: {template: "
+        f"{{cliques: [{{name: w, spec: {{replicas: 2, podSpec: {{{pods}}}}}}}]}}}}}}\n"
+    )
+    assert main(["plan", "-c", "docs/defragmentation/cluster.yaml", "-f", str(file)]) == 0
+    train, grove = capsys.readouterr().err.splitlines()
+    assert ": tj: TrainJob of trainer.kubeflow.org/v1alpha1 has no pods of its own" in train
+    assert ": pcs: PodCliqueSet of grove.io/v1alpha1 is planned by Grove" in grove
+
+
 def test_no_option_tells_numbers_in_words_of_python():
     """`invalid float value` is none of ours: each option has a type that says what would do."""
     plain = [option.dest for option in options(parser(*COMMANDS)) if option.type in (int, float)]

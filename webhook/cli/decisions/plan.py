@@ -24,7 +24,7 @@ from webhook.report.documents import document as as_text
 from webhook.report.printable import printable_name
 from webhook.workloads import Workload, joined, read
 from webhook.workloads.options import RESERVE_MODES
-from webhook.workloads.unread_kinds import handling, unread_pods
+from webhook.workloads.unread_kinds import unplanned
 
 EPILOG = """examples:
   kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     planned_gangs = plan_each(
         inputs.with_claims_of(snapshot, documents), documents, args.reserve, environment
     )
-    for line in (*_not_read(documents), *_unenforced(planned_gangs, documents, environment)):
+    for line in (*_unplanned(documents), *_unenforced(planned_gangs, documents, environment)):
         inputs.note(line)
     if args.output == "table":
         show(planned_gangs, explain=args.explain)
@@ -87,15 +87,14 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(planned.answer.decision == "admitted" for planned in planned_gangs) else 1
 
 
-def _not_read(documents: Iterable[Document]) -> Iterator[str]:
-    """Yields a line for each object that creates pods and whose pods are not read."""
+def _unplanned(documents: Iterable[Document]) -> Iterator[str]:
+    """Yields a line for each object that creates pods and has no plan of its own."""
     for document in documents:
-        if unread_pods(document.value):
-            kind, metadata = str(document.value["kind"]), document.value.get("metadata")
+        if reason := unplanned(document.value):
+            metadata = document.value.get("metadata")
             metadata = metadata if isinstance(metadata, Mapping) else {}
             name = metadata.get("name") or metadata.get("generateName") or "(no name)"
-            line = f"{document.file}: {name}: {handling(str(document.value['apiVersion']), kind)}"
-            yield printable_name(line)
+            yield printable_name(f"{document.file}: {name}: {reason}")
 
 
 def _unenforced(
