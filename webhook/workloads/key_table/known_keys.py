@@ -66,7 +66,7 @@ from webhook.workloads.keys.topology_keys import (
     Key,
     Meaning,
 )
-from webhook.workloads.layouts import BATCH_MIN_MEMBER
+from webhook.workloads.layouts import BATCH_MIN_MEMBER, EXCLUSIVE_SUBGROUP
 from webhook.workloads.left_alone import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE
 from webhook.workloads.options import (
     BALANCED,
@@ -266,6 +266,10 @@ _OWN = (
 
 
 _OTHERS = (
+    KnownKey(
+        EXCLUSIVE_SUBGROUP, "annotation", "LeaderWorkerSets", "read",
+        "the level of which each subgroup gets a domain of its own; not planned, with a warning",
+    ),
     KnownKey(
         BATCH_MIN_MEMBER, "annotation", "workloads", "read and written",
         "the number of pods that start together",
