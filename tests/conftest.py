@@ -33,12 +33,18 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("steady")
 
+COLLECTIONS = (20_000, 20, 1_000)
+"""When the garbage collector runs. Tests keep most of what they make alive (policies, cached plans, examples),
+so that full collections would visit it again and again: a tenth of what all tests cost.
+"""
+
 SHORT = 2_000
 """Bytes of a file that is parsed each time."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Caches before test modules are imported: several load the shipped policies for their parameters."""
+    gc.set_threshold(*COLLECTIONS)
     patched = pytest.MonkeyPatch()
     patched.setattr(program, "parse", cache(program.parse))
     patched.setattr(yaml_documents, "load_all", each_long_yaml_parsed_once())

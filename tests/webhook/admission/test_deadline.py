@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from tests.attack.storm import unlike_job_set
 from tests.builders import racks
+from tests.effort import fewest_steps, steps_so_far
 from tests.webhook.admission.test_bounds import affinity, job, spread
 from tests.webhook.admission.test_growth_of_work import ENVIRONMENT, POLICIES, job_set
 from webhook.admission.decision import decide
@@ -98,25 +98,19 @@ def test_a_decision_that_was_ended_leaves_no_trace() -> None:
 def test_the_time_is_asked_for_often_enough(name: str) -> None:
     """Between two looks a thread makes at most so many calls of functions: a quiet core does some four
     million a second, so that it is free within 100 ms. Work is counted, for time depends on the machine."""
-    calls, looks = 0, [0]
-
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += 1  # told of calls alone, as it asks for no lines of any
+    looks: list[int] = []
 
     def late() -> bool:
-        looks.append(calls)
-        return calls > MOST_CALLS * 10
+        looks.append(steps())
+        return looks[-1] > fewest_steps(MOST_CALLS * 10)
 
     obj = AT_THE_BOUNDS[name]()
-    former = sys.gettrace()
-    sys.settrace(count)
-    try:
+    with steps_so_far() as steps:
+        looks.append(steps())
         decided(obj, late, racks(3, 8))
-    finally:
-        sys.settrace(former)
-    gap = max(after - before for before, after in pairwise([*looks, calls]))
-    assert gap < MOST_CALLS, f"{gap} calls"
+        looks.append(steps())
+    gap = max(after - before for before, after in pairwise(looks))
+    assert gap < fewest_steps(MOST_CALLS), f"{gap} steps"
 
 
 def test_other_threads_have_their_own_deadline() -> None:
