@@ -21,7 +21,7 @@ the effort is used up, the repaired placement is returned, and the answer says t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -77,8 +77,12 @@ class LabelRuleSearch:
         required: int,
         limits: Sequence[LabelCap],
         effort: SearchEffort,
+        has_no_place: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._level_search = level_search
+        """`has_no_place`: whether it is proved that no placement satisfies all rules; asked if the first one
+        breaks a rule.
+        """
+        self._level_search, self._has_no_place = level_search, has_no_place
         self._attempts: tuple[LevelAttempt, ...] = ()
         self._complete = True
         self._pod_classes = pod_classes if limits else merged(level_search.space, pod_classes)
@@ -139,6 +143,9 @@ class LabelRuleSearch:
         if not waiting:
             return None
         first = waiting[0]
+        if self._rules.repairs(first.placement, first.variant) is not None and self._has_no_place():
+            self._attempts = first.attempts
+            return None
         repaired = self._repaired(first)
         while waiting and not self._effort.is_used_up:
             candidate = heapq.heappop(waiting)

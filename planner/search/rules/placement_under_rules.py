@@ -6,8 +6,9 @@
 
 For each possible minimum (number of pods in the emptiest domain), the best placement under caps is searched.
 If it leaves a domain below the minimum, each pod class is split into pieces: pods that fill up domains to the
-minimum, and the others. The cheapest of all these placements is returned. If the effort ends without a
-placement, `spread_of_one_class` decides requests with one pod class and one constraint.
+minimum, and the others. The cheapest of all these placements is returned. A request with
+one pod class and one constraint is decided by `spread_of_one_class`: before the first placement that breaks
+the constraint is repaired, whether it has a placement at all; and if the effort ends without one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from planner.search.rules.binding_order import BindingOrderCheck, Seat
 from planner.search.rules.pod_set_assignment import assigned_to_pod_sets
 from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort
-from planner.search.rules.spread_of_one_class import spread_one_class
+from planner.search.rules.spread_of_one_class import has_no_place, spread_one_class
 from planner.search.rules.spread_over_labels import (
     SpreadRule,
     SpreadVariant,
@@ -89,6 +90,7 @@ class _RuleSearch:
         self._rules = rules_of(pod_classes)
         self._attempts: tuple[LevelAttempt, ...] = ()
         self._complete = True
+        self._refuted: bool | None = None
 
     def result(self) -> LevelSearchResult:
         """Returns the best placement that satisfies every rule, and the attempts at each level."""
@@ -114,6 +116,9 @@ class _RuleSearch:
             for placement in self._with_minimum(fewest, best):
                 if best is None or _order(self._level_search, placement) < _order(self._level_search, best):
                     best, attempts = placement, self._attempts
+            if self._refuted:
+                self._complete = True
+                break
         if best is not None:
             self._attempts = attempts
         return best
@@ -173,12 +178,23 @@ class _RuleSearch:
     def _placed(self, variant: SpreadVariant) -> Placement | None:
         poll("search")
         search = LabelRuleSearch(
-            self._level_search, variant.pod_classes, self._required, variant.limits, self._effort
+            self._level_search,
+            variant.pod_classes,
+            self._required,
+            variant.limits,
+            self._effort,
+            self._has_no_place,
         )
         result = search.best(self._attempts)
         self._attempts = result.attempts
         self._complete = self._complete and result.complete
         return result.placement
+
+    def _has_no_place(self) -> bool:
+        """Whether it is proved that there is no placement for any minimum."""
+        if self._refuted is None:
+            self._refuted = has_no_place(self._level_search, self._pod_classes, self._rules, self._required)
+        return self._refuted
 
     def _bindable(self, placement: Placement) -> Placement | None:
         return _bindable(self._level_search, self._rules, placement)

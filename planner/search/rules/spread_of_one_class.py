@@ -15,7 +15,7 @@ but usually not the cheapest, because the cost of a rack is counted once for eac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.trees.subtree import Subtree
@@ -48,18 +48,36 @@ def spread_one_class(
     """Returns placements for pods of one class under one spread constraint; `UNDECIDED` for any other
     request.
     """
-    # With the label's domains as the coarsest level, a rack is divided into parts that are packed separately,
-    # so a limit of GPUs for the whole rack cannot be checked.
-    if (
-        search.space.gpu_limit is not None
-        or len(pod_classes) > 1
-        or len(rules) > 1
-        or required > ROOT
-        or not _spread_alone(pod_classes[0], rules[0])
-    ):
+    if not _of_one_class(search, pod_classes, rules, required):
         return UNDECIDED
     domains = _DomainsOfLabel(search, pod_classes[0], rules[0])
     return domains.outcome()
+
+
+def has_no_place(
+    search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
+) -> bool:
+    """Reports whether it is proved, without a search, that pods of one class under one spread constraint have
+    no placement; False for any other request.
+    """
+    if not _of_one_class(search, pod_classes, rules, required):
+        return False
+    domains = _DomainsOfLabel(search, pod_classes[0], rules[0])
+    return domains.are_known and not any(domains.minimums())
+
+
+def _of_one_class(
+    search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
+) -> bool:
+    """Reports whether the request is one that the numbers of pods in the domains of a label decide."""
+    # With the label's domains as the coarsest level, a rack is divided into parts that are packed separately,
+    # so a limit of GPUs for the whole rack cannot be checked.
+    return (
+        search.space.gpu_limit is None
+        and len(pod_classes) == len(rules) == 1
+        and required == ROOT
+        and _spread_alone(pod_classes[0], rules[0])
+    )
 
 
 def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
@@ -96,21 +114,29 @@ class _DomainsOfLabel:
 
     def outcome(self) -> SpreadOutcome:
         """Returns a placement for each minimum for which all pods fit."""
+        if not self.are_known:
+            return UNDECIDED
+        minimums = list(self.minimums())
+        placements = [self._placed(max_pods, lacking) for max_pods, lacking in minimums]
+        return SpreadOutcome(tuple(filter(None, placements)), decided=not minimums)
+
+    @property
+    def are_known(self) -> bool:
+        """Whether pods fit only in the domains; otherwise nodes to which the constraint does not apply may
+        take pods too.
+        """
+        return not any(room for value, room in self._room.items() if value not in self._rule.existing)
+
+    def minimums(self) -> Iterator[tuple[Mapping[str, int], Mapping[str, int]]]:
+        """Yields, for each minimum for which all pods fit, the largest number of new pods in each domain, and
+        the number that each domain needs to reach the minimum.
+        """
         rule, count = self._rule, self._pod_class.count
-        if any(room for value, room in self._room.items() if value not in rule.existing):
-            return UNDECIDED  # nodes to which the constraint does not apply may take pods too
-        placements: list[Placement] = []
-        decided = True
         for fewest in rule.fewest_numbers(count):
             max_pods = {value: self._max_pods(value, fewest) for value in rule.existing}
             lacking = rule.lacking(fewest)
-            if sum(max_pods.values()) < count or any(max_pods[value] < lacking[value] for value in max_pods):
-                continue
-            placement = self._placed(max_pods, lacking)
-            decided = False
-            if placement is not None:
-                placements.append(placement)
-        return SpreadOutcome(tuple(placements), decided)
+            if sum(max_pods.values()) >= count and all(max_pods[value] >= lacking[value] for value in max_pods):
+                yield max_pods, lacking
 
     def _max_pods(self, value: str, fewest: int) -> int:
         """Returns the maximum number of new pods in a domain if the minimum is `fewest`."""
