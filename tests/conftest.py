@@ -10,6 +10,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,9 +35,11 @@ settings.register_profile("steady", settings.get_profile("explore"), derandomize
 settings.load_profile("steady")
 
 COLLECTIONS = (20_000, 20, 1_000)
-"""When the garbage collector runs. Tests keep most of what they make alive (policies, cached plans, examples),
-so that full collections would visit it again and again: a tenth of what all tests cost.
+"""When the garbage collector runs. Tests keep most of what they make (policies, cached plans, examples), so
+full collections would visit it again and again: a tenth of what all tests cost.
 """
+
+SHIPPED = Path(__file__).parents[1] / "policies"
 
 SHORT = 2_000
 """Bytes of a file that is parsed each time."""
@@ -49,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     patched.setattr(program, "parse", cache(program.parse))
     patched.setattr(yaml_documents, "load_all", each_long_yaml_parsed_once())
     patched.setattr(files, "load", each_set_of_policies_loaded_once())
+    patched.setattr(files, "_commit", commit_of_the_checkout_asked_once())
     config.add_cleanup(patched.undo)
 
 
@@ -96,3 +100,17 @@ def each_set_of_policies_loaded_once() -> Callable[..., PolicySet]:
         return loaded[key]
 
     return load_once
+
+
+def commit_of_the_checkout_asked_once() -> Callable[[Path], str]:
+    """Caches the commit of the shipped policies, for which three Git commands run at each load: with several
+    hundred sets of policies, a twentieth of what all tests cost. Other folders, such as repositories that a
+    test makes, are asked about each time.
+    """
+    ask = files._commit
+    once = cache(ask)
+
+    def commit(path: Path) -> str:
+        return once(path) if path.is_relative_to(SHIPPED) else ask(path)
+
+    return commit

@@ -37,8 +37,8 @@ def calls(work: Callable[[], object], *, builtins: bool = False) -> int:
 def steps_so_far(*, builtins: bool = False) -> Iterator[Callable[[], int]]:
     """While the `with` block runs, gives the number of steps so far: functions that began or ended.
 
-    The profiler asks its clock at each of them. This clock counts how often it is asked, in C: a trace function
-    in Python would take longer than the code that it counts.
+    The profiler asks its clock at each of them. This clock counts how often it is asked, in C: a trace
+    function in Python would take longer than the code that it counts.
     """
     ticks = itertools.count()
     profile = Profile(ticks.__next__, 1, subcalls=False, builtins=builtins)

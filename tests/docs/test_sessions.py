@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.sessions import FOLDERS, PAGES, ROOT, like, on_path, run, steps
-from webhook.cli.main import COMMANDS, parser
+from webhook.cli.main import COMMANDS, main, parser
 
 CALL = re.compile(r"(?:^|[|&(]\s*)(?:kubectl )?bayplan ([^\n|&>)]+)", re.MULTILINE)
 
@@ -20,7 +20,7 @@ def test_what_a_page_has_one_do_on_files_prints_what_it_shows(page: Path, tmp_pa
     """Block by block in one folder, in which nothing is but what was unpacked."""
     folder = tmp_path / "folder"
     environment = on_path(tmp_path / "bin")
-    subprocess.run(["bayplan", "unpack", str(folder)], env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert main(["unpack", str(folder)]) == 0
     run(page, folder, ("run",), environment)
 
 

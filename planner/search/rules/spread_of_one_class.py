@@ -135,7 +135,8 @@ class _DomainsOfLabel:
         for fewest in rule.fewest_numbers(count):
             max_pods = {value: self._max_pods(value, fewest) for value in rule.existing}
             lacking = rule.lacking(fewest)
-            if sum(max_pods.values()) >= count and all(max_pods[value] >= lacking[value] for value in max_pods):
+            reached = all(max_pods[value] >= lacking[value] for value in max_pods)
+            if reached and sum(max_pods.values()) >= count:
                 yield max_pods, lacking
 
     def _max_pods(self, value: str, fewest: int) -> int:
