@@ -6,9 +6,10 @@
 
 For each possible minimum (number of pods in the emptiest domain), the best placement under caps is searched.
 If it leaves a domain below the minimum, each pod class is split into pieces: pods that fill up domains to the
-minimum, and the others. The cheapest of all these placements is returned. A request with
-one pod class and one constraint is decided by `spread_of_one_class`: before the first placement that breaks
-the constraint is repaired, whether it has a placement at all; and if the effort ends without one.
+minimum, and the others. The cheapest of all these placements is returned.
+
+For one pod class and one constraint, `spread_of_one_class` says whether there is a placement at all, before
+the first one that breaks the constraint is repaired. It gives a placement if the effort ends without one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from planner.model.answer import LevelAttempt
+from planner.model.cached_property import cached_property
 from planner.model.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE
@@ -26,7 +28,7 @@ from planner.search.rules.binding_order import BindingOrderCheck, Seat
 from planner.search.rules.pod_set_assignment import assigned_to_pod_sets
 from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort
-from planner.search.rules.spread_of_one_class import has_no_place, spread_one_class
+from planner.search.rules.spread_of_one_class import DomainsOfLabel, domains_of_label
 from planner.search.rules.spread_over_labels import (
     SpreadRule,
     SpreadVariant,
@@ -90,7 +92,7 @@ class _RuleSearch:
         self._rules = rules_of(pod_classes)
         self._attempts: tuple[LevelAttempt, ...] = ()
         self._complete = True
-        self._refuted: bool | None = None
+        self._refuted = False
 
     def result(self) -> LevelSearchResult:
         """Returns the best placement that satisfies every rule, and the attempts at each level."""
@@ -117,7 +119,6 @@ class _RuleSearch:
                 if best is None or _order(self._level_search, placement) < _order(self._level_search, best):
                     best, attempts = placement, self._attempts
             if self._refuted:
-                self._complete = True
                 break
         if best is not None:
             self._attempts = attempts
@@ -129,10 +130,11 @@ class _RuleSearch:
         Called if the search ended incomplete and without a placement. If it is then proved that there is no
         placement, the search counts as complete.
         """
-        outcome = spread_one_class(self._level_search, self._pod_classes, self._rules, self._required)
-        if outcome.decided:
+        if self._has_no_place():
             self._complete = True
-        bindable = map(self._bindable, outcome.placements)
+        if self._refuted or self._domains is None:
+            return None
+        bindable = map(self._bindable, self._domains.placements())
         valid = [placement for placement in bindable if placement is not None]
         return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)
 
@@ -190,10 +192,13 @@ class _RuleSearch:
         self._complete = self._complete and result.complete
         return result.placement
 
+    @cached_property
+    def _domains(self) -> DomainsOfLabel | None:
+        return domains_of_label(self._level_search, self._pod_classes, self._rules, self._required)
+
     def _has_no_place(self) -> bool:
         """Whether it is proved that there is no placement for any minimum."""
-        if self._refuted is None:
-            self._refuted = has_no_place(self._level_search, self._pod_classes, self._rules, self._required)
+        self._refuted = self._domains is not None and self._domains.refuted
         return self._refuted
 
     def _bindable(self, placement: Placement) -> Placement | None:

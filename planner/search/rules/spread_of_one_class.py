@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.cluster.trees.subtree import Subtree
+from planner.model.cached_property import cached_property
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.topology import ROOT
 from planner.search.domain_caps import DomainCap, value_of
@@ -29,41 +30,15 @@ from planner.search.rules.tree_search import TreeSearch
 from planner.search.space import SearchSpace
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadOutcome:
-    """The result of `spread_one_class`. `placements`: placements that satisfy the constraint, at most one for
-    each minimum. `decided`: whether it is proved that there is no placement.
-    """
-
-    placements: tuple[Placement, ...]
-    decided: bool
-
-
-UNDECIDED = SpreadOutcome((), decided=False)
-
-
-def spread_one_class(
+def domains_of_label(
     search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
-) -> SpreadOutcome:
-    """Returns placements for pods of one class under one spread constraint; `UNDECIDED` for any other
+) -> DomainsOfLabel | None:
+    """Returns the domains of the label, for pods of one class under one spread constraint; None for any other
     request.
     """
     if not _of_one_class(search, pod_classes, rules, required):
-        return UNDECIDED
-    domains = _DomainsOfLabel(search, pod_classes[0], rules[0])
-    return domains.outcome()
-
-
-def has_no_place(
-    search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
-) -> bool:
-    """Reports whether it is proved, without a search, that pods of one class under one spread constraint have
-    no placement; False for any other request.
-    """
-    if not _of_one_class(search, pod_classes, rules, required):
-        return False
-    domains = _DomainsOfLabel(search, pod_classes[0], rules[0])
-    return domains.are_known and not any(domains.minimums())
+        return None
+    return DomainsOfLabel(search, pod_classes[0], rules[0])
 
 
 def _of_one_class(
@@ -93,7 +68,7 @@ def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
     return not tied and levels == (ROOT, ROOT) and rule.keepers == rule.counted == (0,)
 
 
-class _DomainsOfLabel:
+class DomainsOfLabel:
     """The domains of the label as the coarsest level, and the number of pods that fit in each."""
 
     def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule) -> None:
@@ -112,22 +87,26 @@ class _DomainsOfLabel:
         rows = zip(space.tree.root.children, space.capacity.children, matches, strict=True)
         return {value_of(branch): packing.reach(capacity, match) for branch, capacity, match in rows}
 
-    def outcome(self) -> SpreadOutcome:
-        """Returns a placement for each minimum for which all pods fit."""
-        if not self.are_known:
-            return UNDECIDED
-        minimums = list(self.minimums())
-        placements = [self._placed(max_pods, lacking) for max_pods, lacking in minimums]
-        return SpreadOutcome(tuple(filter(None, placements)), decided=not minimums)
+    @cached_property
+    def refuted(self) -> bool:
+        """Whether it is proved, without a search, that the pods have no placement."""
+        return self._are_known and not any(self._minimums())
+
+    def placements(self) -> list[Placement]:
+        """Returns a placement for each minimum for which all pods fit, unless none is found."""
+        if not self._are_known:
+            return []
+        placements = [self._placed(max_pods, lacking) for max_pods, lacking in self._minimums()]
+        return [placement for placement in placements if placement is not None]
 
     @property
-    def are_known(self) -> bool:
+    def _are_known(self) -> bool:
         """Whether pods fit only in the domains; otherwise nodes to which the constraint does not apply may
         take pods too.
         """
         return not any(room for value, room in self._room.items() if value not in self._rule.existing)
 
-    def minimums(self) -> Iterator[tuple[Mapping[str, int], Mapping[str, int]]]:
+    def _minimums(self) -> Iterator[tuple[Mapping[str, int], Mapping[str, int]]]:
         """Yields, for each minimum for which all pods fit, the largest number of new pods in each domain, and
         the number that each domain needs to reach the minimum.
         """
