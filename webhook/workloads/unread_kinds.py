@@ -39,8 +39,9 @@ def unread_pods(obj: Mapping[str, Any]) -> str | None:
     return dotted(path) if path else None
 
 
-def handling(api_version: str, kind: str) -> str:
+def handling(obj: Mapping[str, Any]) -> str:
     """Returns a sentence that says how an object whose pods are not read is handled."""
+    api_version, kind = obj["apiVersion"], obj["kind"]
     of_the_table = row_of(api_version, kind) is not None
     reason = "has no pods of its own" if of_the_table else "is not a supported kind"
     return (
@@ -53,7 +54,7 @@ def handling(api_version: str, kind: str) -> str:
 def unplanned(obj: Mapping[str, Any]) -> str:
     """Returns a sentence that says why an object with pods has no plan of its own, "" if it has one."""
     if unread_pods(obj):
-        return handling(obj["apiVersion"], obj["kind"])
+        return handling(obj)
     api_version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
     row = row_of(api_version, kind)
     if row is None or not row.placed_by_grove:

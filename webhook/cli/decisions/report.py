@@ -117,7 +117,7 @@ def _results(outcomes: Sequence[MutationResult], environment: Environment) -> It
     subjects = [_subject(outcome) for outcome in outcomes]
     yield from results(subjects)
     pods = {
-        outcome.name: (path, handling(str(value["apiVersion"]), str(value["kind"])))
+        outcome.name: (path, handling(value))
         for outcome in outcomes
         if (path := unread_pods(value := outcome.document.value))
     }
