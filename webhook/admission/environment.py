@@ -22,6 +22,7 @@ from webhook.admission.modes import ModeInForce, mode_in_force
 from webhook.cel.libraries.authorizer import Access, AccessDecision, Authorizer, Query, Unavailable
 from webhook.placement.fair_order import WaitingGang
 from webhook.placement.group_members import GroupMember
+from webhook.placement.stored_members import StoredMembers, no_members
 from webhook.policy.engine.inputs import FileParams, Params
 from webhook.policy.model.parameters import is_parameters
 from webhook.policy.model.policy import CONFIG_MAP, ParamKind, PolicySet
@@ -74,9 +75,10 @@ class Environment:
     the permissions of a user. `podgroups`: PodGroup and Workload objects, to which pods refer, by namespace
     and name. `members`: pods of such groups that are applied together and not stored yet. `sharing`: by the
     name of an object, all members of its gang, if they are applied together (`bayplan mutate` reads whole
-    files). `waiting`: returns the waiting gangs, unordered; some may hold a place already. `skips`: returns
-    whether an owner NAMESPACE/KIND/NAME, or one above it, opts out of planning. `fenced`: reserved domains
-    are tainted. `settings`: returns the settings of a namespace. `configured`: the cluster's ConfigMap
+    files). `stored_members`: returns the stored objects of a gang. `waiting`: returns the waiting gangs,
+    unordered; some may hold a place already. `skips`: returns whether an owner NAMESPACE/KIND/NAME, or one
+    above it, opts out of planning. `fenced`: reserved domains are tainted. `settings`: returns the settings
+    of a namespace. `configured`: the cluster's ConfigMap
     `bayplan-parameters`. `parameters`: the parameters in force; None until `with_parameters`. `rivals`: an
     estimate of how many other calls may choose the same places now (`webhook.server.rivals`). `late`: returns
     whether the deadline has passed; all long work calls it. `now`: seconds since the epoch, for the order of
@@ -89,6 +91,7 @@ class Environment:
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     members: Sequence[GroupMember] = ()
     sharing: Mapping[str, Sequence[Workload]] = field(default_factory=dict)
+    stored_members: StoredMembers = no_members
     waiting: Callable[[], Sequence[WaitingGang]] = tuple
     skips: Callable[[str], bool] = no_skip
     fenced: bool = False

@@ -37,6 +37,7 @@ from webhook.placement.schedulers.kueue_admission import in_kueues_queue
 from webhook.placement.shared_gangs.gang_seat import with_gang_seat
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
+from webhook.placement.stored_members import rejected_with_stored
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.forms.equal_objects import EqualObjects
@@ -114,6 +115,15 @@ class Evaluation:
 
     def workload(self, obj: Json) -> Workload:
         """Returns the object's workload. Raises `InputError` if it is malformed."""
+        workload = self._unseated(obj)
+        if workload.name in self._context.environment.sharing:
+            return workload
+        # Uses the snapshot without the plan's tentative reservation, in which the gang already has a seat for
+        # this pod.
+        return with_gang_seat(self._context.snapshot, workload, obj)
+
+    def _unseated(self, obj: Json) -> Workload:
+        """Returns the object's workload, before its gang gets the seats that it holds already."""
         # Several policies ask for the workload of the same object, so the result for the last object is kept.
         if self._read is None or self._read[0] is not obj:
             request = self._context.request
@@ -136,11 +146,7 @@ class Evaluation:
             if workload.owner and not workload.skip and controller_row(obj) is not None:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
-        if self._read[1].name in self._context.environment.sharing:
-            return self._read[1]
-        # Uses the snapshot without the plan's tentative reservation, in which the gang already has a seat for
-        # this pod.
-        return with_gang_seat(self._context.snapshot, self._read[1], obj)
+        return self._read[1]
 
     def _with_members(self, workload: Workload) -> Workload:
         """Returns the workload with its whole gang, if all members are applied together
@@ -165,10 +171,20 @@ class Evaluation:
             asked = needs_plan(self._context.request, self._before(workload), workload, self.changeable)
             stated_workload = with_stated(workload, self.original)
             plan = self._plan_step.plan(obj, stated_workload) if asked else None
+            plan = plan and self._with_stored_members(plan, obj)
             self.plan = plan and _with_level_of_policies(plan, self.original)
             self._plan_variable = None
             self._planned = obj
         return self.plan
+
+    def _with_stored_members(self, plan: WorkloadPlan, obj: Json) -> WorkloadPlan:
+        """Returns the plan; rejected if the object can never run together with the stored members of its
+        gang."""
+        snapshot, environment = self._context.snapshot, self._context.environment
+        workload = self._unseated(obj)
+        if snapshot is None or workload.name in environment.sharing:
+            return plan
+        return rejected_with_stored(snapshot, plan, workload, environment.stored_members)
 
     def _before(self, workload: Workload) -> Workload:
         """Returns the workload of the object before an update; `workload` if there is none or it is

@@ -7,6 +7,7 @@
 - `audit_log`: reads admissions from the API server's audit log
 - `reader`: reads entries from journals and audit logs, from each file up to the first invalid line
 - `run_lengths`: how long gangs ran, which a replay needs in advance
+- `shared_gangs`: the stored members of gangs of several objects during a replay
 - `replay`: decides the entries again in their order, with reservations and releases
 - `courses`: the recorded and the replayed course of the cluster: holders and waiting gangs over time
 - `differences`: reports the differences between recorded and replayed decisions

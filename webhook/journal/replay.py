@@ -22,6 +22,7 @@ from webhook.admission.ledger_steps import ReservationRelease, releasing
 from webhook.journal.courses import ClusterCourse, gangs_of
 from webhook.journal.entries import Answered, JournalEntry, answered
 from webhook.journal.run_lengths import RunLengths
+from webhook.journal.shared_gangs import MembersInReplay
 from webhook.placement.fair_order import WaitingGang, in_order
 from webhook.placement.hold import hold_of
 from webhook.placement.hold_limits import HoldLimits
@@ -58,6 +59,7 @@ class Replay:
     """By id, the recorded lengths (seconds) of reservations that have ended in the record, but in the replay
     start later than recorded and have not ended yet.
     """
+    _members: MembersInReplay = field(default_factory=MembersInReplay)
     _early: set[str] = field(default_factory=set)
     """The ids of reservations that end earlier in the replay than recorded."""
     _ended_gangs: dict[str, str] = field(default_factory=dict)
@@ -195,16 +197,18 @@ class Replay:
         return replace(request, namespace_object=space)
 
     def _environment(self, now: float) -> Environment:
+        environment = replace(self.environment, stored_members=self._members.of, now=now)
         if self.snapshot is None or not self.waiting:
-            return replace(self.environment, now=now)
+            return environment
         waiting = tuple(self.waiting.values())
-        return replace(self.environment, waiting=lambda: waiting, now=now)
+        return replace(environment, waiting=lambda: waiting)
 
     def _carried_out(self, decision: Decision, entry: JournalEntry) -> None:
         """Carries out the ledger steps of a decision, and notes which of its gangs wait.
 
         Reservations are claimed immediately if the object is known to be stored.
         """
+        self._members.store(decision, entry.request, self.environment.podgroups)
         for step in decision.steps:
             if isinstance(step, Wish) and step.reservation.id not in self._ended_gangs:
                 held = hold_of(step.reservation, entry.time)
@@ -243,6 +247,7 @@ class Replay:
         """
         if request.dry_run:
             return
+        self._members.delete(request.display_name)
         for name in list(gangs_of(request, self.waiting)):
             if reservation_id(name) not in self._lengths:
                 del self.waiting[name]

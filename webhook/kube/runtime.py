@@ -158,6 +158,7 @@ class ClusterRuntime:
             params=self.params,
             configured=self.parameters.configured(),
             access=self.access,
+            stored_members=self.queue.members,
             waiting=self.waiting_gangs,
             skips=self.queue.skips,
             fenced=self.taints,

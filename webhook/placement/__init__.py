@@ -5,6 +5,7 @@
 - `queue`: plans waiting gangs before a newly applied one, in the `fair_order` of priority, namespace share
   and age
 - `shared_gangs`: seats for the objects of a gang that consists of several objects
+- `stored_members`: rejects an object that can never run together with the stored members of its gang
 - `stamp`: writes the plan as annotations and scheduling gate, and reads it back
 - `pod_affinity`: removes the node affinity that an earlier plan wrote
 - `stated_amounts`: the amounts that the author of an object stated, before policies changed them

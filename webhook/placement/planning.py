@@ -24,6 +24,9 @@ from webhook.placement.shared_gangs.gang_seat import with_whole_sets
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
 
+NO_ROOM_BESIDE = "NoRoomBeside"
+"""The reason of an answer for pods that do not fit beside the seats that their gang holds."""
+
 
 def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
     """Returns the workload with the requests of its device claims resolved in this cluster. The workload is
@@ -82,7 +85,7 @@ def _none_beside(answer: Answer) -> Answer:
 
     They are queued and not rejected because they may fit when the gang moves."""
     message = f"its gang holds a place, and beside that there is none for these pods: {answer.message}"
-    return Answer(answer.gang, "queued", reason="NoRoomBeside", message=message, warnings=answer.warnings)
+    return Answer(answer.gang, "queued", reason=NO_ROOM_BESIDE, message=message, warnings=answer.warnings)
 
 
 def with_unknown_members_unpinned(workload: Workload, group: PodGroup) -> PodGroup:

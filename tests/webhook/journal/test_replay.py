@@ -15,6 +15,7 @@ from tests.webhook.journal.traffic import (
     LABELLED,
     NOTHING,
     TAGGED,
+    Json,
     Traffic,
     job,
     pod,
@@ -204,6 +205,31 @@ def test_a_gang_that_is_deleted_while_it_waits_waits_no_more(tmp_path: Path) -> 
     traffic.call(job("first", 2), 30, "validate", "DELETE")
     _, again, _ = replayed(traffic.file(tmp_path / "j.jsonl"), NOTHING, TWO)
     assert (again.waiting, again.let_in) == ({}, {})
+
+
+def test_the_last_pod_of_a_gang_that_can_never_run_is_refused_unless_the_others_were_deleted(
+    tmp_path: Path,
+) -> None:
+    """The first replica had not seen `a` when it admitted `b`; without `a` and `b`, `c` is the first."""
+    traffic = Traffic(NOTHING, TWO)
+    traffic.call(member("a"), 1)
+    traffic.call(member("b"), 2)
+    traffic.call(member("a"), 3, "validate", "DELETE")
+    traffic.call(member("c"), 4)
+    differences, _, _ = replayed(traffic.file(tmp_path / "j.jsonl"), NOTHING, TWO)
+    assert rules(differences) == [("fail", "NewlyRefused", "plan", "research/Pod/b")]
+
+
+def member(name: str) -> Json:
+    """A pod of a group of two, which need a node each and must be in the same one."""
+    spec = job(name, 1)["spec"]["template"]["spec"]
+    body = pod(name, containers=spec["containers"])
+    body["metadata"]["labels"] = {"kueue.x-k8s.io/pod-group-name": "pair"}
+    body["metadata"]["annotations"] = {
+        "kueue.x-k8s.io/pod-group-total-count": "2",
+        "kai.scheduler/topology-required-placement": "kubernetes.io/hostname",
+    }
+    return body
 
 
 def test_in_a_namespace_that_was_audited_a_new_refusal_is_a_warning(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ wait, so that a new gang does not take a place before them (`webhook.placement.q
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from planner.model.errors import InputError, Where
@@ -32,7 +32,7 @@ from webhook.kube.state.gangs import (
 )
 from webhook.kube.state.gathering import gangs_of
 from webhook.placement.fair_order import WaitingGang
-from webhook.workloads import WorkloadKind
+from webhook.workloads import Workload, WorkloadKind
 from webhook.workloads.shared_gangs.pod_groups import POD_GANGS, PodGroups, joinable
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
@@ -101,19 +101,33 @@ class QueueWatch(Watches):
         with self._lock:
             return any(store.version(key) == version for store in stores)
 
-    def works(self) -> tuple[Work, ...]:
-        """Returns the workloads that are gangs, or stand between a gang and its pods."""
+    def works(self, namespace: str = "") -> tuple[Work, ...]:
+        """Returns the workloads of a namespace ("" for all) that are gangs, or stand between a gang and its
+        pods.
+        """
         with self._lock:
             works = tuple(work for store in self._works for work in store.items.values())
-        grouped, choose = self._in_groups(), _chosen(self.in_force())
-        return tuple(as_chosen(grouped.of(work), choose) for work in works)
+        return self._as_gangs(works, namespace)
 
-    def unbound(self) -> tuple[Unbound, ...]:
-        """Returns the unbound pods."""
+    def unbound(self, namespace: str = "") -> tuple[Unbound, ...]:
+        """Returns the unbound pods of a namespace, "" for all."""
         with self._lock:
             pods = tuple(self._pods.items.values())
+        return self._as_gangs(pods, namespace)
+
+    def _as_gangs(self, entries: Iterable[Entry], namespace: str) -> tuple[Entry, ...]:
         grouped, choose = self._in_groups(), _chosen(self.in_force())
-        return tuple(as_chosen(grouped.of(pod), choose) for pod in pods)
+        wanted = (entry for entry in entries if namespace in ("", entry.ref.namespace))
+        return tuple(as_chosen(grouped.of(entry), choose) for entry in wanted)
+
+    def members(self, gang: str) -> tuple[Workload, ...]:
+        """Returns the stored objects of a gang of several objects, apart from those that have ended.
+        Thread-safe.
+        """
+        namespace = namespace_of(gang)
+        works = [work for work in self.works(namespace) if not (work.finished or work.leaving)]
+        combined = gangs_of(works, self.unbound(namespace)).get(gang)
+        return tuple(member.workload for member in combined.members) if combined is not None else ()
 
     def rechosen(self) -> None:
         """Records that the settings have changed, so that the queue is computed again."""

@@ -77,6 +77,7 @@ def _listed(now: Callable[[Environment, Question], Sequence[Any]]) -> Callable[.
 _ANSWERS: Mapping[Topic, Callable[[Environment, Knowledge, Question], Any]] = {
     "settings": lambda environment, _, question: environment.settings(*question.words),
     "skips": lambda environment, _, question: environment.skips(*question.words),
+    "members": lambda environment, _, question: tuple(environment.stored_members(*question.words)),
     "access": lambda environment, _, question: environment.access(question.words[0]).check(question.words[1]),
     "pod group": lambda environment, _, question: environment.podgroups.get(question.words),
     "pod groups": lambda environment, _, question: tuple(environment.podgroups),

@@ -13,7 +13,7 @@ from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import GroupMember, Workload
 from webhook.wire.request import AdmissionRequest
 
-Topic = Literal["settings", "waiting", "params", "skips", "access", "pod group", "pod groups"]
+Topic = Literal["settings", "waiting", "params", "skips", "members", "access", "pod group", "pod groups"]
 """What a question asks for; `_ANSWERS` in `conversation` has the answer to each."""
 
 

@@ -48,6 +48,7 @@ def worker_environment(
         podgroups=_PodGroups(sent.pod_groups, ask) if sent.pod_groups else {},
         members=sent.members,
         sharing=sent.sharing,
+        stored_members=lambda gang: ask(Question("members", (gang,))),
         waiting=partial(sequence, "waiting"),
         skips=lambda owner: bool(ask(Question("skips", (owner,)))),
         fenced=sent.fenced,

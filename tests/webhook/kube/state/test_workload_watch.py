@@ -156,6 +156,32 @@ def test_a_pod_group_that_a_scheduler_made_for_a_job_changes_no_gang() -> None:
     assert names(watch) == {"team/Job/left"}
 
 
+def test_the_members_of_a_gang_are_those_that_may_still_start() -> None:
+    """A Job that has ended or is being deleted starts no pod, and a pod of one of the Jobs is no member."""
+    ended = o.changed(member("ended"), ("status",), {"conditions": [{"type": "Complete", "status": "True"}]})
+    leaving = member("leaving")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    watch = watch_of(member("left"), member("right"), ended, leaving, made_by(o.JOB, o.JOB_SET))
+    groups: Json = {("team", "serve"): GROUP}
+    watch._groups = lambda: groups
+    watch._pods.changed(Event("ADDED", pod_of(member("left"), "left-0")))
+    watch._pods.changed(Event("ADDED", pod_of(None, "serve-8")))
+    members = watch.members("team/PodGroup/serve")
+    assert [workload.name for workload in members] == ["team/Job/left", "team/Job/right", "team/Pod/serve-8"]
+    assert watch.members("other/PodGroup/serve") == watch.members("team/PodGroup/another") == ()
+
+
+def pod_of(job: Json | None, name: str) -> Json:
+    """An unbound pod of the PodGroup, created by a Job or by its user."""
+    pod = o.changed(o.annotated(o.POD, {"pod-group-name": "serve"}), ("metadata", "name"), name)
+    pod["metadata"] |= {"uid": name, "resourceVersion": "1"}
+    if job is not None:
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
+        own = {"name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
+        pod["metadata"]["ownerReferences"] = [{**owner, **own}]
+    return pod
+
+
 def test_a_hold_of_a_pod_group_stands_for_a_job_that_is_stored() -> None:
     """Its claim once waited for a bound pod."""
     watch = watch_of(member("left"))

@@ -15,6 +15,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from tests.webhook.admission.test_growth_of_work import job_set
+from tests.webhook.admission.test_stored_members import after, member
 from tests.webhook.calls import EXAMPLES, clusters, example, request_of
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision, Phase
@@ -193,6 +194,17 @@ def test_what_a_decision_asks_for_is_answered_here(pool: Pool) -> None:
         assert decision.response.message == "policy 'asking': the limit is 3"
     assert set(map(str, remote.asked)) == set(map(str, local.asked))
     assert {"waiting", "research/Job/j", "ann", "create", CONFIG_MAP} <= set(remote.asked)
+
+
+def test_the_stored_members_of_a_gang_are_those_of_the_serving_process(pool: Pool) -> None:
+    """A worker watches no pods, and refuses the last pod of a gang that can never run."""
+    around = replace(environment(), stored_members=after(member(0)).stored_members)
+    decision = ask(pool, member(1), around=around)
+    assert_same(
+        decision, decide(request_of(member(1), uid="1"), POLICIES, SOURCE.snapshot(), "mutate", around)
+    )
+    assert "which exists already" in decision.response.message
+    assert ask(pool, member(1)).response.allowed
 
 
 def test_what_the_environment_raises_is_raised_in_the_decision(pool: Pool) -> None:

@@ -1,0 +1,120 @@
+"""The last member of a gang that can never run is refused, though it could run beside unknown members.
+
+Seen with Kueue v0.19.2: groups of pods that fit in no node were stored pod by pod, kept their quota, and
+waited for ever; the gangs behind them never got theirs.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from tests.policies.helpers import policies
+from tests.webhook.admission.test_kueue_pods import PLAIN, QUEUE, reserved
+from tests.webhook.admission.updates.test_unchanged import HALL, Json, asked, holding, stored
+from tests.webhook.workloads import objects as o
+from webhook.admission.decision import decide
+from webhook.admission.environment import Environment
+from webhook.wire.request import from_object
+from webhook.workloads import Workload, read
+
+HOST = "kubernetes.io/hostname"
+GANG = "team/PodGroup/demo"
+
+
+def member(number: int, gpus: int = 8, size: int = 2, level: str = HOST) -> Json:
+    """A pod of a group whose pods must be together in one domain of the level."""
+    keys = {
+        "kueue.x-k8s.io/pod-group-total-count": str(size),
+        "kai.scheduler/topology-required-placement": level,
+    }
+    pod = o.changed(o.annotated(o.POD, keys), ("metadata", "name"), f"demo-{number}")
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
+    return o.changed(pod, ("metadata", "labels"), {"kueue.x-k8s.io/pod-group-name": "demo"})
+
+
+def queued(pod: Json) -> Json:
+    """The pod in a LocalQueue of Kueue."""
+    return o.changed(pod, ("metadata", "labels"), {**pod["metadata"]["labels"], QUEUE: "quota"})
+
+
+def after(*pods: Json) -> Environment:
+    """The environment in which these pods are stored."""
+    members = tuple(read(pod, namespace="team") for pod in pods)
+
+    def stored_members(gang: str) -> tuple[Workload, ...]:
+        assert gang == GANG
+        return members
+
+    return Environment(stored_members=stored_members)
+
+
+def refusal(pod: Json, on: Snapshot, environment: Environment) -> str:
+    """The message with which a pod is refused, "" if it is allowed."""
+    request = from_object(pod, uid="uid", operation="CREATE")
+    response = decide(request, policies(), on, "mutate", environment).response
+    return "" if response.allowed else response.message
+
+
+def test_the_last_pod_of_a_group_that_fits_in_no_node_is_refused() -> None:
+    """With the first pod, the other could have been small."""
+    first = asked(member(0))
+    message = refusal(member(1), holding(first), after(stored(first)))
+    assert message.startswith(f"{GANG} cannot run on the nodes that the cluster has now: ")
+    assert "2 pods" in message
+    assert message.endswith("These are the 2 pods of this object and of Pod/demo-0, which exists already.")
+
+
+def test_the_last_pod_is_refused_before_kueue_admits_the_group() -> None:
+    """No reservation shows what the first pod asks for."""
+    first = asked(queued(member(0)), on=PLAIN)
+    assert reserved(first) == []
+    assert "which exists already" in refusal(queued(member(1)), PLAIN, after(stored(first)))
+
+
+@pytest.mark.parametrize("gpus", [1, 4])
+def test_a_last_pod_that_fits_beside_the_first_is_placed(gpus: int) -> None:
+    """The pods have room in one node."""
+    first = asked(member(0, 4))
+    second = asked(member(1, gpus), on=holding(first), environment=after(stored(first)))
+    assert reserved(second) in ([GANG], [])
+    assert "nodeAffinity" in str(stored(second))
+
+
+def test_a_pod_before_the_last_is_refused_once_the_stored_pods_cannot_run_with_it() -> None:
+    """Two of four pods fill more than a node already."""
+    first = asked(member(0, size=4))
+    assert "which exists already" in refusal(member(1, size=4), holding(first), after(stored(first)))
+    small = asked(member(1, 0, size=4), on=holding(first), environment=after(stored(first)))
+    assert small.response.allowed
+
+
+def test_the_place_of_a_stored_pod_refuses_no_pod() -> None:
+    """The first pod is pinned to a node where the second may not be; the gang could move."""
+    first = asked(member(0, 4))
+    ((seat,),) = (held.assignments for held in holding(first).reservations)
+    assert seat.node in str(stored(first)["spec"]["affinity"]["nodeAffinity"])
+    other = next(name for name in HALL.nodes if name != seat.node)
+    second = o.changed(member(1, 4), ("spec", "nodeSelector"), {HOST: other})
+    assert refusal(second, holding(first), after(stored(first))) == ""
+
+
+def test_more_stored_pods_than_the_group_has_refuse_nothing() -> None:
+    """Some of them may be leftovers of a former group with this name."""
+    leftovers = [copy.deepcopy(member(number)) for number in range(2)]
+    assert refusal(queued(member(2)), PLAIN, after(*leftovers)) == ""
+
+
+def test_stored_members_are_looked_up_only_if_the_gang_does_not_fit() -> None:
+    """The lookup reads every unbound pod of the namespace."""
+
+    def fail(gang: str) -> Any:
+        raise AssertionError(f"{gang} was looked up")
+
+    environment = Environment(stored_members=fail)
+    first = asked(member(0, 4), environment=environment)
+    assert asked(member(1, 4), on=holding(first), environment=environment).response.allowed
+    assert asked(o.JOB, environment=environment).response.allowed

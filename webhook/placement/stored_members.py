@@ -1,0 +1,77 @@
+"""Rejects an object if it and the stored members of its gang can never run together. Pure.
+
+The objects of a gang arrive one at a time. A plan for one of them assumes that unknown members are like it,
+but never rejects it because of them: they may ask for less. Once they are stored, what they ask for is known.
+Without this check the last member of an impossible gang would be stored too, and all of them would wait, with
+the quota of their queue, for a place that no node can give (seen with Kueue v0.19.2, plain pod groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.words import counted, listed
+from planner.planning.plan import plan
+from webhook.placement.planning import NO_ROOM_BESIDE, without_unknown_members
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
+from webhook.workloads import Workload
+from webhook.workloads.shared_gangs.merge import with_whole_gang
+
+StoredMembers = Callable[[str], Sequence[Workload]]
+"""Returns the stored objects of a gang, by the gang's name, as they are read without the other members."""
+
+MOST_NAMED = 3
+"""Maximum number of stored members that a message names."""
+
+
+def no_members(_: str) -> Sequence[Workload]:
+    """Stands in for `StoredMembers` if no stored object is known: returns none."""
+    return ()
+
+
+def rejected_with_stored(
+    snapshot: Snapshot, planned: WorkloadPlan, workload: Workload, stored: StoredMembers
+) -> WorkloadPlan:
+    """Returns the plan of an object; the gang is rejected if its stored members and this object can never run
+    together.
+
+    `snapshot`: the cluster. `workload`: the object as read, without seats of its gang. The members are looked
+    up only if the gang with members like this one does not fit, because that takes time."""
+    share = workload.share
+    if share is None or len(planned.placed) != 1 or not _lacks_members(planned.placed[0], share.size):
+        return planned
+    (group,) = workload.gangs
+    others = [member for member in stored(group.name) if member.name != workload.name]
+    if not others:
+        return planned
+    whole = with_whole_gang(workload, [workload, *map(_anywhere, others)])
+    present = without_unknown_members(whole, whole.gangs[0])
+    if present.size > share.size:  # more than start together: some of them may be leftovers
+        return planned
+    answer = plan(snapshot.ended(group.name), present)
+    if answer.decision != "rejected":
+        return planned
+    names = listed([member.name.partition("/")[2] for member in others], MOST_NAMED)
+    verb = "exists" if len(others) == 1 else "exist"
+    count = counted(present.size, "pod")
+    message = f"{answer.message} These are the {count} of this object and of {names}, which {verb} already."
+    return replace(planned, placed=(GangPlan(present, replace(answer, message=message)),), snapshot=snapshot)
+
+
+def _lacks_members(placed: GangPlan, size: int) -> bool:
+    """Returns whether the plan leaves out members, or has no room for this one beside the gang's seats.
+
+    `size`: the number of pods of the gang."""
+    return placed.group.size < size or placed.answer.reason == NO_ROOM_BESIDE
+
+
+def _anywhere(member: Workload) -> Workload:
+    """Returns the member without required node affinity: a plan may have pinned its pods to their seats, and
+    the gang may move."""
+    share = member.share
+    if share is None:
+        return member
+    own = tuple(replace(own, shape=replace(own.shape, affinity=())) for own in share.own)
+    return replace(member, share=replace(share, own=own))
