@@ -164,7 +164,7 @@ async def _webhooks(api: Api) -> Json | None:
 
 async def await_lists(side: ClusterRuntime) -> list[Reflector]:
     """Waits until every watch has listed its resource; returns those whose resource the user may not list,
-    which counts as empty.
+    which counts as empty. Without an installation, reservations are not served, and count as none.
 
     Raises `InputError` if the others are not complete within `FIRST_LOOK_SECONDS`.
     """
@@ -173,9 +173,12 @@ async def await_lists(side: ClusterRuntime) -> list[Reflector]:
         async with asyncio.timeout(FIRST_LOOK_SECONDS):
             while side.waiting():
                 for reflector in side.reflectors():
-                    if reflector.forbidden and not reflector.synced.is_set():
-                        reflector.go_without()
+                    if reflector.synced.is_set():
+                        continue
+                    if reflector.forbidden:
                         without.append(reflector)
+                    if reflector.forbidden or reflector.missing:
+                        reflector.go_without()
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise InputError(f"was not read within {FIRST_LOOK_SECONDS:g} s: {side.waiting()}") from None

@@ -1,8 +1,8 @@
 """Lists one resource and then watches it forever: every change is passed to one handler, in order.
 
 A watch that ends is resumed at the last resource version that was seen (bookmarks keep it recent); if that
-version is too old (410 Gone), the resource is listed again. A resource that does not exist (no CRD) counts as
-empty and is looked up again every `ABSENT_SECONDS`.
+version is too old (410 Gone), the resource is listed again. A kind that is looked up and does not exist (no
+CRD) counts as empty, and is looked up again every `ABSENT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class Reflector:
 
     `query`: parameters of the list and the watch. `synced` is set after the first complete list, or when
     there is no such resource. `problem`: the current fault, "" while the watch is open. `forbidden`: the
-    fault is a missing permission.
+    fault is a missing permission. `missing`: the fault is that a fixed path is not served.
+
+    A resource with a fixed path never counts as empty because of a 404: the API server answers so for
+    milliseconds while it starts, and an empty ledger would let other gangs take what is reserved.
     """
 
     api: Api
@@ -63,6 +66,7 @@ class Reflector:
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     problem: str = ""
     forbidden: bool = False
+    missing: bool = False
     since: float = 0.0
     """The time since which `problem` exists, in monotonic seconds."""
     _version: str = ""
@@ -97,8 +101,10 @@ class Reflector:
                 if is_outdated or status is None:
                     self._version = ""  # list again
                 if not is_outdated or pause > FIRST_PAUSE:  # listing again usually helps: no warning at first
-                    problem = f"{self.path}: {error if status is not None else repr(error)}"
-                    self._trouble(problem, forbidden=status == 403)
+                    words = str(error) if status is not None else repr(error)
+                    if status == 404:
+                        words = "the API server does not serve it; is its CRD installed?"
+                    self._trouble(f"{self.path}: {words}", status)
                 recovered = await self.api.outages.wait(pause)
                 pause = FIRST_PAUSE if recovered else min(pause * 2, LONGEST_PAUSE)
 
@@ -136,7 +142,7 @@ class Reflector:
                 raise ApiError(404, "NotFound", "there is no such resource")
             items, self._listed = await self._read()
         except ApiError as error:
-            if error.status != 404:
+            if error.status != 404 or self.find is None:
                 raise
             self._trouble("")
             self.handler.replaced((), 2**62)  # newer than any object: the handler keeps none
@@ -169,8 +175,8 @@ class Reflector:
         if event.type != "BOOKMARK" and int(event.object["metadata"]["resourceVersion"]) > self._listed:
             self.handler.changed(event)
 
-    def _trouble(self, problem: str, *, forbidden: bool = False) -> None:
+    def _trouble(self, problem: str, status: int | None = None) -> None:
         if problem and not self.problem:
             self.since = time.monotonic()
             log.warning("%s", problem)
-        self.problem, self.forbidden = problem, forbidden
+        self.problem, self.forbidden, self.missing = problem, status == 403, status == 404

@@ -237,3 +237,55 @@ async def test_a_kind_that_may_not_be_listed_is_forbidden_after_it_was_done_with
     await asyncio.sleep(2 * FIRST_PAUSE)
     running.cancel()
     assert reflector.forbidden
+
+
+async def test_a_fixed_path_that_a_starting_server_does_not_know_yet_leaves_all_objects(monkeypatch):
+    """Reservations have such a path. While they counted as none, other gangs could take what is held."""
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    seen, answers = [], [[item("a", 1, word="x")], 404, 404, [item("a", 1, word="x")]]
+
+    class Server(Api):
+        def __init__(self):
+            pass
+
+        async def list(self, path, keep, **query):
+            answer = answers.pop(0)
+            seen.append((sorted(kept.items), reflector.missing, reflector.problem))
+            if answer == 404:
+                raise ApiError(404, "NotFound", "the server could not find the requested resource")
+            return [keep(obj) for obj in answer], "1"
+
+        async def watch(self, path, version, **query):
+            if answers:
+                raise ApiError(410, "Expired", "too old resource version")
+            yield Event("OPENED", {})
+            await asyncio.sleep(60)
+
+    kept, _, _ = store()
+    reflector = Reflector(Server(), "/apis/x/v1/things", kept)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await reflector.run()
+    unserved = "/apis/x/v1/things: the API server does not serve it; is its CRD installed?"
+    assert [names for names, _, _ in seen] == [[], ["a"], ["a"], ["a"]]
+    assert seen[-1] == (["a"], True, unserved)
+    assert (sorted(kept.items), reflector.missing, reflector.problem) == (["a"], False, "")
+
+
+async def test_a_fixed_path_that_is_not_served_is_never_taken_for_empty():
+    """A replica without the CRD of reservations is not ready."""
+
+    class Server(Api):
+        def __init__(self):
+            pass
+
+        async def list(self, path, keep, **query):
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+
+    kept, _, _ = store()
+    reflector = Reflector(Server(), "/apis/x/v1/things", kept)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2.5 * FIRST_PAUSE):
+            await reflector.run()
+    assert reflector.missing
+    assert not reflector.synced.is_set()
