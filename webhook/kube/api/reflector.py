@@ -54,8 +54,8 @@ class Reflector:
     there is no such resource. `problem`: the current fault, "" while the watch is open. `forbidden`: the
     fault is a missing permission. `missing`: the fault is that a fixed path is not served.
 
-    A resource with a fixed path never counts as empty because of a 404: the API server answers so for
-    milliseconds while it starts, and an empty ledger would let other gangs take what is reserved.
+    A resource with a fixed path never counts as empty because of a 404, which a proxy may give too: an empty
+    ledger would let other gangs take what is reserved.
     """
 
     api: Api

@@ -239,7 +239,7 @@ async def test_a_kind_that_may_not_be_listed_is_forbidden_after_it_was_done_with
     assert reflector.forbidden
 
 
-async def test_a_fixed_path_that_a_starting_server_does_not_know_yet_leaves_all_objects(monkeypatch):
+async def test_a_fixed_path_that_is_not_served_for_a_while_leaves_all_objects(monkeypatch):
     """Reservations have such a path. While they counted as none, other gangs could take what is held."""
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
     seen, answers = [], [[item("a", 1, word="x")], 404, 404, [item("a", 1, word="x")]]
