@@ -172,6 +172,8 @@ class Evaluation:
             stated_workload = with_stated(workload, self.original)
             plan = self._plan_step.plan(obj, stated_workload) if asked else None
             plan = plan and self._with_stored_members(plan, obj)
+            if plan is not None and workload.kueue_places and plan.decision != "rejected":
+                plan = None
             self.plan = plan and _with_level_of_policies(plan, self.original)
             self._plan_variable = None
             self._planned = obj
@@ -212,7 +214,8 @@ class Evaluation:
         if self._snapshot is None or not is_pod or self._context.request.operation != "CREATE":
             return obj
         has_place = self.plan is not None and self.plan.reservations
-        if is_gated(obj) or has_place or not wants_plan(self.workload(obj)):
+        workload = self.workload(obj)
+        if is_gated(obj) or has_place or not wants_plan(workload) or workload.kueue_places:
             return obj
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         note = placement_annotation(annotations if has_stamped_template(obj) else {})

@@ -22,6 +22,7 @@ from webhook.admission.updates.unchanged import starts_pods
 from webhook.jsontools.path import find
 from webhook.placement.hold import has_bound_pod
 from webhook.placement.hold_limits import HoldLimits
+from webhook.placement.planning import plan_workload
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.pod_gang import has_stamped_template, is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
@@ -66,6 +67,9 @@ class PlanStep:
         """
         if self.snapshot is None or not wants_plan(workload) or self._updates_nothing(workload):
             return None
+        if workload.kueue_places:  # only to refuse what can never run, which an owner shows before its pods
+            plan = None if workload.owner else plan_workload(self.snapshot, workload)
+            return plan and replace(plan, whole=_is_whole(workload))
         gated_by_kueue = workload.kind == "Pod" and comes_to_kueues_gate(workload, self._request.operation)
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
             # The pod's place was reserved for its owner, or before the pod had a name; its annotation has the

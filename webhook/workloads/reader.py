@@ -99,7 +99,7 @@ def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
 def wants_plan(workload: Workload) -> bool:
     """Returns whether the object is planned: a pod requests GPUs, MIG slices or a device claim, or there is a
     topology or bayplan.dev key. Claims count whatever their DeviceClass, which another object names."""
-    if not workload.gangs or workload.skip or workload.kueue_places:
+    if not workload.gangs or workload.skip:
         return False
     shapes = (pod_set.shape for group in workload.gangs for pod_set in group.pod_sets)
     return workload.asks or workload.claims or any(asks_for_gpus(shape) for shape in shapes)

@@ -114,7 +114,7 @@ class Workload:
     awaits_kueue: bool = False
     """Whether Kueue gates the pods until there is quota: they are planned when Kueue has admitted them."""
     kueue_places: bool = False
-    """Whether Kueue assigns the nodes of the pods, so that no plan is made."""
+    """Whether Kueue assigns the nodes of the pods: a plan only shows whether they can ever run."""
     share: GangShare | None = None
     kai_queue: str = ""
     """The KAI queue that the object names, "" for none."""

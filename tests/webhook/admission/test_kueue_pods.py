@@ -101,14 +101,22 @@ def test_a_set_in_kueues_queue_holds_nothing_when_it_is_made(obj: Json) -> None:
         assert "nodeAffinity" not in str(stored(decision))
 
 
-def test_what_can_never_run_is_refused_whoever_queues_it() -> None:
+@pytest.mark.parametrize("cluster", [PLAIN, PLACES], ids=["Kueue counts quota", "Kueue places pods too"])
+def test_what_can_never_run_is_refused_whoever_queues_it(cluster: Snapshot) -> None:
     """A pod requests more GPUs than any node has."""
     limits = {"limits": {"nvidia.com/gpu": 64}}
     large = queued(o.changed(o.POD, ("spec", "containers", 0, "resources"), limits))
     request = from_object(large, uid="uid", operation="CREATE")
-    response = decide(request, policies(), PLAIN, "mutate").response
+    response = decide(request, policies(), cluster, "mutate").response
     assert not response.allowed
     assert "can never run" in response.message
+
+
+def test_a_pod_that_an_owner_creates_is_not_checked_again_where_kueue_places_it() -> None:
+    """Its owner was refused or admitted as a whole; refusing the pod would leave the owner without an end."""
+    pod = o.changed(o.POD, ("spec", "containers", 0, "resources"), {"limits": {"nvidia.com/gpu": 64}})
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "demo", "uid": "u", "controller": True}
+    assert asked(queued(o.changed(pod, ("metadata", "ownerReferences"), [owner])), on=PLACES).plan is None
 
 
 def with_its_place(*nodes: str) -> Snapshot:

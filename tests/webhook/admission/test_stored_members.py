@@ -13,7 +13,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from tests.policies.helpers import policies
-from tests.webhook.admission.test_kueue_pods import PLAIN, QUEUE, reserved
+from tests.webhook.admission.test_kueue_pods import PLACES, PLAIN, QUEUE, reserved
 from tests.webhook.admission.updates.test_unchanged import HALL, Json, asked, holding, stored
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
@@ -68,11 +68,12 @@ def test_the_last_pod_of_a_group_that_fits_in_no_node_is_refused() -> None:
     assert message.endswith("These are the 2 pods of this object and of Pod/demo-0, which exists already.")
 
 
-def test_the_last_pod_is_refused_before_kueue_admits_the_group() -> None:
+@pytest.mark.parametrize("cluster", [PLAIN, PLACES], ids=["Kueue counts quota", "Kueue places pods too"])
+def test_the_last_pod_is_refused_before_kueue_admits_the_group(cluster: Snapshot) -> None:
     """No reservation shows what the first pod asks for."""
-    first = asked(queued(member(0)), on=PLAIN)
+    first = asked(queued(member(0)), on=cluster)
     assert reserved(first) == []
-    assert "which exists already" in refusal(queued(member(1)), PLAIN, after(stored(first)))
+    assert "which exists already" in refusal(queued(member(1)), cluster, after(stored(first)))
 
 
 @pytest.mark.parametrize("gpus", [1, 4])

@@ -1,7 +1,7 @@
-"""Decides when a workload in a Kueue queue is planned, and whether at all. Pure.
+"""Decides when a workload in a Kueue queue is planned, and whether it gets a place. Pure.
 
     a kind that Kueue suspends                     planned when it is resumed; holds nothing until then
-    pods, if a flavor of the queue has a topology  not planned: Kueue assigns their nodes
+    pods, if a flavor of the queue has a topology  refused if they can never run; Kueue assigns their nodes
     other pods                                     planned when Kueue has removed its gate; gated until then
 
 Nothing is held for a workload that waits for quota in Kueue: a gang with quota could need the same place, and
