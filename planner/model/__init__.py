@@ -4,7 +4,7 @@
   `resolved`: the request with everything that depends on the cluster filled in
 - `answer`: the answer; `holding`: what an admitted gang will hold; `reservation`: what a gang holds
 - `node`, `topology`, `labels`, `settings`: what the API server and the administrator define
-- `schedulers`: which scheduling systems a cluster has; `scheduler_facts`: what each of them reads and does
+- `schedulers`: which scheduling systems a cluster has
 - `resources`: names of GPU resources and labels; `priority`: the priority of pods by PriorityClass
 - `volumes`: persistent volumes; `host_ports`: host ports as anti-affinity; `growth`: autoscaled node pools
 - `pod_class`: equal pods as one class, which `planner.request` makes and `planner.node` packs

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from planner.manifests.schedulers.scheduler_facts import FACTS, FACTS_OF
 from planner.manifests.schedulers.systems import SYSTEMS
-from planner.model.scheduler_facts import FACTS, FACTS_OF
 from planner.model.schedulers import KAI, KUEUE
 from tests.policies.helpers import FOLDERS, POLICIES
 from webhook.workloads.keys.topology_keys import KEYS

@@ -1,11 +1,13 @@
-"""The table of what each system reads (`planner/model/scheduler_facts.py`), held against its source."""
+"""The table of what each system reads (`planner.manifests.schedulers.scheduler_facts`), held against its
+source.
+"""
 
 from __future__ import annotations
 
 import re
 import time
 
-from planner.model.scheduler_facts import FACTS_OF
+from planner.manifests.schedulers.scheduler_facts import FACTS_OF
 from planner.model.schedulers import KAI, KUEUE
 from tests.schedulers.programs import Source
 from tests.schedulers.table import Row

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from planner.manifests.schedulers.scheduler_facts import FACTS_OF
 from planner.manifests.schedulers.systems import SYSTEMS, schedulers_run_by
 from planner.model.errors import Where
 from planner.model.labels import RESERVED_TAINT
-from planner.model.scheduler_facts import FACTS_OF
 from planner.model.schedulers import KAI, KUEUE, RUNAI, SchedulersSeen
 from planner.model.words import counted
 from webhook.kube.state.findings import CheckFinding

@@ -1,9 +1,9 @@
 """What each scheduling system reads, and what it does by itself: one row of `FACTS` each.
 
 Only one system queues a workload: if another system queues it, Bayplan adds no gate to what that system could
-start. If another system assigns the nodes, Bayplan does not pin the pods to other ones. `SYSTEMS` in
-planner/manifests/schedulers/systems.py defines how a system is detected. Each key is listed with the source
-file that reads it, at the version in the row, so that tests can check the keys that policies write.
+start. If another system assigns the nodes, Bayplan does not pin the pods to other ones. Each key is listed
+with the source file that reads it, at the version in the row, so that tests can check the keys that policies
+write.
 """
 
 from __future__ import annotations
