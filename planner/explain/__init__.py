@@ -5,7 +5,6 @@
 - `alternatives`: similar requests that were searched and have a placement
 - `fewer_pods`: the largest number of pods that has a placement, for `alternatives`
 - `pod_changes`: changes of single pods for `alternatives` to search
-- `growth`: gangs that would have a placement if an autoscaler added nodes
 - `node_words`, `label_values`: the node counts as text, with the existing values of a label
 - `messages`, `numa_messages`, `spread_messages`, `fabric_messages`: the sentences of the message
 

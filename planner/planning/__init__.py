@@ -2,6 +2,7 @@
 
 - `plan`: the placement of a whole gang, or the reason why there is none
 - `admitted`: the answer for a gang with a placement
+- `growth`: the answer for a gang that would have a placement if an autoscaler added nodes
 - `replay`: the answer for a gang that already holds a reservation
 - `reservation`: the reservation for an answer; `node_affinity`: the terms that pin pods to the placement
 - `details`: the numbers behind an answer; `holding_words`: what a gang holds and why, as text

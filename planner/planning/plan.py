@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.growth import or_waits_for_nodes
 from planner.extensions.elastic import extra_pods, most_pods
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer
@@ -19,6 +18,7 @@ from planner.model.deadline import poll
 from planner.model.podgroup import PodGroup
 from planner.model.work_budget import WorkBudget
 from planner.planning.admitted import admitted
+from planner.planning.growth import or_waits_for_nodes
 from planner.planning.replay import replay
 from planner.request.resolve import PlacementProblem, resolve
 from planner.search.outcome import Outcome
