@@ -25,9 +25,9 @@ def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> st
     """Returns the warning for a gang that is spread although it prefers one domain, if that costs time; ""
     for none.
 
-    The warning says how much time that costs, and what would be better. There is none if the all-reduce takes
-    less than 5 % longer than in the empty cluster, or if the answer repeats the place that the gang already
-    holds. `snapshot` is the cluster in which the gang was planned.
+    The warning says how much time that costs, and what would be better, without the name of the gang. There
+    is none if the all-reduce takes less than 5 % longer than in the empty cluster, or if the answer repeats
+    the place that the gang already holds. `snapshot` is the cluster in which the gang was planned.
     """
     if answer.decision != "admitted" or answer.replayed:
         return ""
@@ -37,16 +37,16 @@ def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> st
         or distribution.placement.estimate.seconds < _MIN_SLOWDOWN * distribution.best.estimate.seconds
     ):
         return ""
-    return _warning_text(group.name, distribution)
+    return _warning_text(distribution)
 
 
-def _warning_text(name: str, distribution: PodDistribution) -> str:
+def _warning_text(distribution: PodDistribution) -> str:
     """Returns the text of the warning."""
     level = short(distribution.level)
     where = f"one {level}" if distribution.min_domains == 1 else f"{distribution.min_domains} {level}s"
     better = "require it, and wait" if distribution.min_domains == 1 else "wait until others have ended"
     return (
-        f"{name}: in {distribution.domains} {level}s, for {where} has no room now. All-reduce of 1 GB: "
+        f"in {distribution.domains} {level}s, for {where} has no room now. All-reduce of 1 GB: "
         f"{milliseconds(distribution.placement)}, in {where} {milliseconds(distribution.best)} "
         f"({ratio(distribution.placement, distribution.best)}), by the model: "
         f"{distribution.placement.estimate.model}. "

@@ -23,6 +23,7 @@ from planner.explain.pod_changes import (
     tolerations,
 )
 from planner.model.deadline import poll
+from planner.model.names import object_of, replicas_of
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
@@ -86,10 +87,11 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
     Tries, in this order:
 
     1. fewer pods and a coarser level; if neither works, slices at another level and slower links
-    2. if `problem.occupied` and no pod fits: the end of another gang, and a reservation of nodes only
+    2. if `problem.occupied`: as many replicas of the object as have a place; if no pod fits, the end of
+       another gang, and a reservation of nodes only
     3. in the empty cluster, if step 1 found something: a toleration of a taint that excludes nodes
     4. if admission policies raised the pods' amounts: smaller amounts
-    5. if nothing works so far: changes of the pods (`pod_changes`)
+    5. if no request works so far: changes of the pods (`pod_changes`)
     """
     trial = Trial(place)
     alternatives_found = [
@@ -101,12 +103,16 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
         *slower_links(problem, place),
     ]
     attempts = shortfall.tried.attempts
-    if problem.occupied and not (attempts and attempts[-1].fits):
-        alternatives_found += _room(problem, trial)
+    if problem.occupied:
+        alternatives_found += _fewer_replicas(problem)
+        if not (attempts and attempts[-1].fits):
+            alternatives_found += _room(problem, trial)
     if alternatives_found and not problem.occupied:
         alternatives_found += _first(tolerations(problem, shortfall.names), trial)
     alternatives_found += _own_amounts(problem, shortfall.names, trial)
-    return tuple(alternatives_found or _other_pods(problem, shortfall, trial))
+    if all(way.ended for way in alternatives_found):
+        alternatives_found += _other_pods(problem, shortfall, trial)
+    return tuple(alternatives_found)
 
 
 def has_place(problem: PlacementProblem, place: Place) -> bool:
@@ -171,6 +177,20 @@ def _fewer_words(group: PodGroup, counts: Mapping[str, int]) -> str:
         if counts.get(pod_set.name, pod_set.count) != pod_set.count
     ]
     return " and ".join(parts)
+
+
+def _fewer_replicas(problem: PlacementProblem) -> Iterator[Alternative]:
+    """Yields the number of other replicas of the gang's object that have a place; nothing if none has."""
+    siblings = _siblings(problem)
+    if count := sum(held.gang.startswith(siblings) for held in problem.snapshot.reservations):
+        yield Alternative(replicas_of(problem.name, count), problem.asked)
+
+
+def _siblings(problem: PlacementProblem) -> str:
+    """Returns the prefix of the names of all replicas of the gang's object; without an object "/", with which
+    no name begins.
+    """
+    return f"{object_of(problem.name)}/"
 
 
 # -- a coarser level -----------------------------------------------------------------------------------------
@@ -305,10 +325,12 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
 
 def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
     """Yields the unchanged request after the end of another gang, the smallest whose end makes room; and the
-    request with a reservation of nodes instead of domains.
+    request with a reservation of nodes instead of domains. Replicas of the same object do not end for each
+    other: the object requests all of them.
     """
-    asked, snapshot = problem.asked, problem.snapshot
-    by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
+    asked, snapshot, siblings = problem.asked, problem.snapshot, _siblings(problem)
+    others = (held for held in snapshot.reservations if not held.gang.startswith(siblings))
+    by_size = sorted(others, key=lambda held: (len(held.touched), natural(held.gang)))
     for reservation in by_size[:_MAX_RELEASED]:
         if trial.placed(problem.in_snapshot(snapshot.ended(reservation.gang))):
             yield Alternative(f"as asked, once {reservation.gang} ends", asked, reservation.gang)

@@ -12,7 +12,16 @@ from planner.explain import fabric_messages, messages, numa_messages, spread_mes
 from planner.explain.alternatives import Shortfall, alternatives, slower_links, with_fewer_pods
 from planner.explain.label_values import nearest
 from planner.explain.node_words import NodeWords
-from planner.explain.obstacles import CLAIMS, LACKS, NodeCounts, node_counts, pod_counts, short_of, usable
+from planner.explain.obstacles import (
+    CLAIMS,
+    LACKS,
+    NodeCounts,
+    by_object,
+    node_counts,
+    pod_counts,
+    short_of,
+    usable,
+)
 from planner.leafspine.rules import FabricOutcome, LeafLimits, LinksTooSlow, could_ever
 from planner.model.answer import Answer, LevelAttempt, Verdict
 from planner.model.pod_class import PodClass
@@ -87,6 +96,7 @@ def _no_room(
 ) -> str:
     part, shortfall = culprit_of(searched, closest)
     ways = alternatives(problem, shortfall_of(part, shortfall), place_gang)
+    counts = replace(counts, causes=by_object(counts.causes, searched.name))
     nodes = NodeWords(closest.request.pod_classes, occupied=True).why_few(counts)
     choices = [way.words for way in ways if not way.ended]
     awaited = next((way.ended for way in ways if way.ended), "")

@@ -6,12 +6,12 @@ of 32 nodes, 20 have at most 8 of 16 nvidia.com/gpu, 8 carry the taint dedicated
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.explain.label_values import values_words
 from planner.explain.numa_messages import NUMA
-from planner.explain.obstacles import CLAIMS, LACKS, NodeCounts, Shortage
+from planner.explain.obstacles import CLAIMS, LACKS, RESERVED, NodeCounts, Shortage
 from planner.model.host_ports import port_of
 from planner.model.labels import Requirement
 from planner.model.pod import selected
@@ -23,7 +23,6 @@ from planner.node.eligibility import AFFINITY, SELECTOR, TAINT, affinity_cause
 
 _MAX_CAUSES = 8
 """Maximum number of causes in a message; the answer's `obstacles` list all."""
-
 
 _VERBS: tuple[tuple[str, str, str], ...] = (
     (SELECTOR, "lacks ", "lack "),
@@ -66,21 +65,21 @@ class NodeWords:
 
     def of(self, counts: NodeCounts) -> str:
         """Returns the text for all nodes, each counted once. Causes beyond `_MAX_CAUSES` are summed."""
-        shown = list(counts.causes.items())[:_MAX_CAUSES]
-        if len(shown) == 1 and not counts.serving:
-            return f"{_all(counts.total)} {self._clause(shown[0][0], counts.total, counts.shortages)}"
-        clauses = [f"{count} {self._clause(cause, count, counts.shortages)}" for cause, count in shown]
-        rest = sum(counts.causes.values()) - sum(count for _, count in shown)
-        if rest:
-            omitted = len(counts.causes) - _MAX_CAUSES
-            clauses.append(
-                f"{rest} {'does' if rest == 1 else 'do'} not serve for "
-                f"{'another reason' if omitted == 1 else f'{omitted} other reasons'}"
-            )
+        causes = list(counts.causes.items())
+        if len(causes) == 1 and not counts.serving:
+            return f"{_all(counts.total)} {self._clause(causes[0][0], counts.total, counts.shortages)}"
+        clauses = [
+            f"{count} {self._clause(cause, count, counts.shortages)}" for cause, count in causes[:_MAX_CAUSES]
+        ]
+        clauses += _omitted(causes[_MAX_CAUSES:])
         if counts.serving:
             has = "has" if counts.serving == 1 else "have"
             clauses.append(f"{counts.serving} {has} room for a pod{self._for_no_second()}")
-        return f"of {_nodes(counts.total)}, {_enumerated(clauses)}" if clauses else "the cluster has no nodes"
+        return (
+            f"of {counted(counts.total, 'node')}, {_enumerated(clauses)}"
+            if clauses
+            else "the cluster has no nodes"
+        )
 
     def why_few(self, counts: NodeCounts) -> str:
         """Returns the text if some node takes no pod, or no node takes a second pod.
@@ -110,7 +109,8 @@ class NodeWords:
             return self._shortage(cause.removeprefix(LACKS), count, *shortages[cause])
         prefix, singular, plural = next(verb for verb in _VERBS if cause.startswith(verb[0]))
         words = f"{singular if count == 1 else plural}{cause.removeprefix(prefix)}"
-        return f"{words}{self._values(cause)}"
+        values = self._values(cause)
+        return f"{words} ({values})" if values else words
 
     def _shortage(self, resource: str, count: int, largest: int, need: int) -> str:
         has, free = "has" if count == 1 else "have", " free" if self._occupied else ""
@@ -132,10 +132,10 @@ class NodeWords:
         for pod_class in self._pod_classes:
             for key, value in pod_class.shape.node_selector.items():
                 if cause == f"{SELECTOR}{key}={value}":
-                    return _in_brackets(values_words(self._base, key, (value,)))
+                    return values_words(self._base, key, (value,))
             for requirement in _only_term(pod_class):
                 if cause == affinity_cause(requirement) and requirement.operator != "NotIn":
-                    return _in_brackets(values_words(self._base, requirement.key, requirement.values))
+                    return values_words(self._base, requirement.key, requirement.values)
         return ""
 
 
@@ -143,16 +143,20 @@ def _only_term(pod_class: PodClass) -> tuple[Requirement, ...]:
     return pod_class.shape.affinity[0] if len(pod_class.shape.affinity) == 1 else ()
 
 
-def _in_brackets(words: str) -> str:
-    return f" ({words})" if words else ""
+def _omitted(causes: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """Yields the clauses that sum up the nodes of further causes: reservations, and all others."""
+    reserved = [count for cause, count in causes if cause.startswith(RESERVED)]
+    others = [count for cause, count in causes if not cause.startswith(RESERVED)]
+    if reserved:
+        gangs = "another gang" if len(reserved) == 1 else f"{len(reserved)} other gangs"
+        yield f"{sum(reserved)} {'is' if sum(reserved) == 1 else 'are'} {RESERVED}{gangs}"
+    if others:
+        reasons = "another reason" if len(others) == 1 else f"{len(others)} other reasons"
+        yield f"{sum(others)} {'does' if sum(others) == 1 else 'do'} not serve for {reasons}"
 
 
 def _all(total: int) -> str:
     return {1: "the only node", 2: "both nodes"}.get(total, f"all {total} nodes")
-
-
-def _nodes(count: int) -> str:
-    return counted(count, "node")
 
 
 def _enumerated(clauses: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from planner.cluster.plan_cache import CacheSection
 from planner.cluster.trees.subtree import Subtree
 from planner.devices.pools import amount_in, on_node
 from planner.explain import numa_messages
+from planner.model.names import kind_of, object_of, replicas_of
 from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
@@ -27,18 +29,17 @@ from planner.search.space import SearchSpace
 CLAIMS = "devices for "
 """Follows `LACKS` in the cause of a node that lacks devices for ResourceClaims."""
 
-
 LACKS = "insufficient "
 """Prefix of the cause of a node that has too little of a resource."""
-
 
 OUTSIDE = "not in topology "
 """Prefix of the cause of a node outside the gang's topology."""
 
+RESERVED = "reserved by "
+"""Prefix of the cause of a node that another gang reserves, before the name of that gang."""
 
 NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 """Follows `LACKS` in the cause of a node that has no ResourceSlice with devices, while other nodes have."""
-
 
 FITS = ""
 """The key in `_Counts.causes` for nodes that take a pod. `NodeCounts` has these as `serving` instead."""
@@ -163,7 +164,7 @@ class _Tally:
             return reasons[0], None
         gang = host.held if self._shared else host.gang
         if gang:
-            return f"reserved by {gang}", None
+            return f"{RESERVED}{gang}", None
         able = [pod_class for pod_class, reason in zip(self._pod_classes, reasons, strict=True) if not reason]
         lacking = [short_of(host, pod_class) or _misaligned(host.numa_state, pod_class) for pod_class in able]
         if not all(lacking):
@@ -196,14 +197,35 @@ def _of_cluster(
     """Returns the counts with the nodes outside the tree added and the causes sorted, most frequent first."""
     total = len(space.base.nodes)
     outside = total - len((space.plain or space.tree).nodes)
-    counted = {cause: count for cause, count in causes.items() if cause != FITS and count}
+    excluded = {cause: count for cause, count in causes.items() if cause != FITS and count}
     if outside:
-        counted[f"{OUTSIDE}{space.tree.topology.name or 'of node labels (Topology objects have them)'}"] = (
-            outside
-        )
-    return NodeCounts(
-        total, dict(sorted(counted.items(), key=lambda item: (-item[1], natural(item[0])))), shortages
-    )
+        name = space.tree.topology.name or "of node labels (Topology objects have them)"
+        excluded[f"{OUTSIDE}{name}"] = outside
+    return NodeCounts(total, _most_frequent_first(excluded), shortages)
+
+
+def _most_frequent_first(causes: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(causes.items(), key=lambda item: (-item[1], natural(item[0]))))
+
+
+def by_object(causes: Mapping[str, int], gang: str) -> dict[str, int]:
+    """Returns the number of nodes by cause, with one cause for all replicas of an object that reserve nodes:
+    "reserved by 3 replicas of the same Deployment" if `gang` is a replica of that object too.
+    """
+    own = object_of(gang)
+    replicas = Counter(map(_reserving_object, causes))
+    summed: Counter[str] = Counter()
+    for cause, nodes in causes.items():
+        name = _reserving_object(cause)
+        if name and (replicas[name] > 1 or name == own):
+            owner = f"the same {kind_of(name)}" if name == own else name
+            cause = f"{RESERVED}{replicas_of(name, replicas[name])} of {owner}"
+        summed[cause] += nodes
+    return _most_frequent_first(summed)
+
+
+def _reserving_object(cause: str) -> str:
+    return object_of(cause.removeprefix(RESERVED)) if cause.startswith(RESERVED) else ""
 
 
 def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:

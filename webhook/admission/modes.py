@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from planner.model.words import listed, shortened
 from webhook.admission.configuration.settings import MODES, Mode, Settings, mode_label
-from webhook.admission.response import CHANGED, notice_of_waiting
+from webhook.admission.response import CHANGED, notices_of_waiting
 from webhook.jsontools.path import dotted, pointer_steps
-from webhook.placement.workload_plan import WorkloadPlan
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.mutation.mutate import Effect
 from webhook.wire.review import Response
 from webhook.workloads.options import MODE
@@ -31,8 +31,8 @@ MAX_TEXT = 600
 """Maximum length of one warning, in characters: a few lines in kubectl, enough for a refusal with numbers."""
 
 MAX_QUEUED, MAX_NAMES, MAX_FIELDS = 4, 6, 4
-"""Maximum numbers of queued gangs, of policies and of fields that warnings name. The audit annotation and
-`bayplan report` name more."""
+"""Maximum numbers of reasons to queue gangs, of policies and of fields that warnings name. The audit
+annotation and `bayplan report` name more."""
 
 MAX_ANNOTATION = 1024
 """Maximum length of an audit annotation, in characters, because it is stored with each audit event."""
@@ -136,21 +136,26 @@ def _enforce_warnings(
     for text in waiting[:MAX_QUEUED]:
         yield shortened(f"would be queued: {text}", MAX_TEXT)
     if len(waiting) > MAX_QUEUED:
-        yield f"would be queued: {len(waiting) - MAX_QUEUED} more gangs of it"
+        yield f"would be queued: more gangs of it, for {len(waiting) - MAX_QUEUED} other reasons"
     if changes := _changes(effects):
         yield shortened(f"would be changed by {changes}", MAX_TEXT)
-    notices = {notice_of_waiting(placed, gated=True) for placed in plan.placed} if plan is not None else ()
+    notices = set(notices_of_waiting(plan, gated=True)) if plan is not None else ()
     for warning in enforced.warnings:
         if warning not in notices and warning not in policy_warnings:
             yield shortened(f"would warn: {warning}", MAX_TEXT)
 
 
 def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
-    """Yields text for each gang that would wait: its name and the reason."""
-    for placed in plan.placed if plan is not None else ():
-        for_nodes = placed.answer.waits_for_nodes and plan is not None and not plan.gated
-        if placed.answer.decision == "queued" and placed.group.on_unavailable == "queue" and not for_nodes:
-            yield f"{placed.group.name}: {placed.answer.message}"
+    """Yields text for the gangs that would wait for the same: their names and the reason."""
+    if plan is None:
+        return
+
+    def reason(placed: GangPlan) -> str:
+        waits = placed.answer.decision == "queued" and placed.group.on_unavailable == "queue"
+        for_nodes = placed.answer.waits_for_nodes and not plan.gated
+        return placed.answer.message if waits and not for_nodes else ""
+
+    yield from (f"{plan.listed(gangs)}: {message}" for message, gangs in plan.by_text(reason))
 
 
 def _changes(effects: Iterable[Effect]) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import orjson
 
 from planner.bandwidth.preferred_level import bandwidth_warning
+from planner.model.names import object_of
 from planner.model.words import joined
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
@@ -65,7 +67,7 @@ def with_changes(response: Response, effects: Iterable[Effect]) -> Response:
 
 
 def _plan_refusal(plan: WorkloadPlan) -> Response | None:
-    name = plan.first.group.name if plan.placed else ""
+    name = _name_of(plan)
     if plan.decision == "rejected":
         verb = "can never run" if plan.proves_never else "cannot run on the nodes that the cluster has now"
         return Response(False, code=422, reason="Invalid", message=f"{name} {verb}: {plan.message()}")
@@ -83,27 +85,40 @@ def _plan_warnings(plan: WorkloadPlan, *, allowed: bool) -> Iterator[str]:
         return
     for gang_plan in plan.placed:
         yield from gang_plan.answer.warnings
-        if allowed and (cost := bandwidth_warning(plan.snapshot, gang_plan.asked, gang_plan.answer)):
-            yield cost
-        if allowed and (notice := notice_of_waiting(gang_plan, gated=plan.gated)):
-            yield notice
+    if allowed:
+        costs = plan.by_text(lambda placed: bandwidth_warning(plan.snapshot, placed.asked, placed.answer))
+        yield from (f"{plan.listed(gangs)}: {cost}" for cost, gangs in costs)
+        yield from notices_of_waiting(plan, gated=plan.gated)
 
 
-def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
-    """Returns the warning about a gang that is admitted without a place, gated or not; "" for other gangs."""
+def notices_of_waiting(plan: WorkloadPlan, *, gated: bool) -> Iterator[str]:
+    """Yields the warnings about gangs that are admitted without a place, gated or not: one for all that wait
+    for the same.
+    """
+    for notice, gangs in plan.by_text(partial(_notice, gated=gated)):
+        yield f"{plan.listed(gangs)} {'is' if len(gangs) == 1 else 'are'} {notice}"
+
+
+def _notice(gang_plan: GangPlan, *, gated: bool) -> str:
     group, answer = gang_plan.group, gang_plan.answer
     if answer.decision != "queued" or group.on_unavailable == "reject":
         return ""
-    verb = "is queued" if group.on_unavailable == "queue" else "is admitted without a place, as it requests"
+    verb = "queued" if group.on_unavailable == "queue" else "admitted without a place, as requested"
     if answer.waits_for_nodes and not gated:
-        verb = "is admitted without a place, so that an autoscaler adds nodes for it"
+        verb = "admitted without a place, so that an autoscaler adds nodes"
     elif answer.waits_for_eviction and not gated:
-        verb = "is admitted without a place, for KAI to evict gangs of lower priority"
-    return f"{group.name} {verb}: {answer.message}"
+        verb = "admitted without a place, for KAI to evict gangs of lower priority"
+    return f"{verb}: {answer.message}"
+
+
+def _name_of(plan: WorkloadPlan) -> str:
+    """Returns the name of the object if its gangs are replicas, otherwise that of its gang; "" without gangs."""
+    gang = plan.first.group.name if plan.placed else ""
+    return object_of(gang) or gang
 
 
 def _preview(plan: WorkloadPlan) -> str:
-    name = plan.first.group.name if plan.placed else "it"
+    name = _name_of(plan) or "it"
     outcome = f"Now it would be {plan.decision}: {plan.message()}"
     return f"{name} is suspended, and holds nothing until it is resumed. {outcome}"
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.names import replicas_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.aside import plan_aside
@@ -140,18 +141,19 @@ def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]
 
 def _held_back(placed: list[GangPlan]) -> tuple[GangPlan, ...]:
     """Returns the plans of gangs that start together, of which one has no place: the others are queued and
-    hold nothing, unless they hold a place already."""
+    hold nothing, unless they hold a place already. The message of each queued one says so."""
     first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
     fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
+    gangs = replicas_of(first.group.name, len(placed))
+    together = f"{fits} of {gangs} have room, and they start together or not at all"
 
     def waiting(gang_plan: GangPlan) -> GangPlan:
-        if gang_plan.answer.decision != "admitted" or gang_plan.answer.replayed:
+        answer = gang_plan.answer
+        if answer.decision == "rejected" or answer.replayed:
             return gang_plan
-        message = (
-            f"{fits} of {len(placed)} gangs have room, and they start together or not at all: "
-            f"{first.answer.message}"
-        )
-        answer = Answer(gang_plan.answer.gang, "queued", reason="WaitsForAll", message=message)
-        return GangPlan(gang_plan.group, answer)
+        if answer.decision == "queued":
+            return replace(gang_plan, answer=replace(answer, message=f"{together}: {answer.message}"))
+        message = f"{together}: {first.answer.message}"
+        return GangPlan(gang_plan.group, Answer(answer.gang, "queued", reason="WaitsForAll", message=message))
 
     return tuple(map(waiting, placed))

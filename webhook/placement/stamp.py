@@ -141,9 +141,8 @@ def placement_note(plan: WorkloadPlan) -> str:
     answer = plan.first.answer
     note: Json = {"decision": plan.decision}
     if plan.decision == "admitted":
-        domains = [list(domain) for placed in plan.placed for domain in placed.answer.reserves]
         note |= {"topology": answer.topology, "level": answer.level, "domain": list(answer.domain)}
-        note |= {"reserves": domains}
+        note |= {"reserves": plan.domains}
         if nodes := hosts_of(plan):
             note |= {"nodes": nodes}
     elif plan.decision == "queued" and answer.waits_ungated and not plan.gated:

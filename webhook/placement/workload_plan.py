@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer, Verdict
 from planner.model.labels import Term
+from planner.model.names import part_listed, replicas_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.node_affinity import requirements
@@ -105,13 +106,30 @@ class WorkloadPlan:
             and not all(placed.answer.waits_ungated for placed in waiting)
         )
 
+    def by_text(self, text_of: Callable[[GangPlan], str]) -> Iterator[tuple[str, list[str]]]:
+        """Yields each text that `text_of` returns, except "", with the names of its gangs."""
+        gangs: dict[str, list[str]] = {}
+        for placed in self.placed:
+            gangs.setdefault(text_of(placed), []).append(placed.group.name)
+        yield from ((text, names) for text, names in gangs.items() if text)
+
+    def listed(self, gangs: Sequence[str]) -> str:
+        """Returns the names of some of the gangs, and how many of the object's gangs they are."""
+        return part_listed(gangs, len(self.placed))
+
+    @property
+    def domains(self) -> list[list[str]]:
+        """The domains that the gangs hold whole, each once: gangs that reserve nothing yet share them."""
+        reserved = (domain for placed in self.placed for domain in placed.answer.reserves)
+        return [list(domain) for domain in dict.fromkeys(reserved)]
+
     def message(self) -> str:
         """Returns the planner's message, preceded by the number of gangs per decision if these differ."""
         counts = Counter(placed.answer.decision for placed in self.placed)
         message = self.first.answer.message
         if len(counts) > 1:
             shares = ", ".join(f"{counts[v]} {v}" for v in sorted(counts, key=lambda v: _GRAVITY[v]))
-            return f"of {len(self.placed)} replicas {shares}: {message}"
+            return f"of {replicas_of(self.first.group.name, len(self.placed))} {shares}: {message}"
         return message
 
     def terms(self) -> Mapping[str, tuple[Term, ...]]:

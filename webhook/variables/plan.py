@@ -96,7 +96,7 @@ def _common(plan: WorkloadPlan) -> Mapping[str, Any]:
         "topology": answer.topology,
         "level": answer.level,
         "domain": list(answer.domain),
-        "reserves": [list(domain) for placed in plan.placed for domain in placed.answer.reserves],
+        "reserves": plan.domains,
         "reservation": ",".join(r.id for r in plan.reservations),
         "reason": answer.reason,
         "message": plan.message(),

@@ -52,7 +52,7 @@ def warned(moment: Snapshot, pods: int, **wish: str) -> str:
 def test_a_gang_that_is_spread_is_told_what_that_costs() -> None:
     """No rack has 18 free trays; in one the all-reduce would not cross the network. The model is named."""
     warning = warned(racks(used=2), 18, preferred="rack")
-    assert warning.startswith("research/Job/pretrain: in 2 racks, for one rack has no room now.")
+    assert warning.startswith("in 2 racks, for one rack has no room now.")
     assert "by the model: hierarchical ring all-reduce" in warning
     assert warning.endswith("Better: require it, and wait.")
     assert len(warning) <= MAX_LENGTH

@@ -288,7 +288,7 @@ def test_many_causes_are_summed_up_so_that_all_nodes_are_counted():
     groups = [gang(2, name=f"default/Job/g{n}") for n in range(10)]
     answer = plan(holding(racks(10, 2), *groups), gang(2, required="rack"))
     assert len(answer.obstacles) == 10
-    assert "2 are reserved by default/Job/g7 and 4 do not serve for 2 other reasons" in answer.message
+    assert "2 are reserved by default/Job/g7 and 4 are reserved by 2 other gangs." in answer.message
 
 
 MIG = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}

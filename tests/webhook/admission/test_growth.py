@@ -59,7 +59,7 @@ def test_a_gang_that_waits_for_nodes_is_admitted_without_gate_or_placement() -> 
     assert decision.steps == ()
     (warning,) = (text for text in decision.response.warnings if "h100" in text)
     assert warning.startswith(
-        "default/Job/train is admitted without a place, so that an autoscaler adds nodes for it: "
+        "default/Job/train is admitted without a place, so that an autoscaler adds nodes: "
         "4 pods (32 GPUs) wait for 2 more nodes of pool h100"
     )
     assert decision.object is not None

@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "a Deployment of such pods": (
         deployment(pod_of(16)),
         (
-            "default/Deployment/serve/0 cannot run on the nodes that the cluster has now: No node takes a"
+            "default/Deployment/serve cannot run on the nodes that the cluster has now: No node takes a"
             " pod of main: of 15 nodes, 12 have at most 8 of 16 nvidia.com/gpu and 3 carry the taint "
             "dedicated=infra:NoSchedule. Would work: at most 8 nvidia.com/gpu a pod."
         ),
