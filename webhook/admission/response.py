@@ -112,7 +112,7 @@ def _notice(gang_plan: GangPlan, *, gated: bool) -> str:
 
 
 def _name_of(plan: WorkloadPlan) -> str:
-    """Returns the name of the object if its gangs are replicas, otherwise that of its gang; "" without gangs."""
+    """Returns the name of the object if its gangs are replicas, otherwise that of its gang; "" for none."""
     gang = plan.first.group.name if plan.placed else ""
     return object_of(gang) or gang
 

@@ -20,11 +20,12 @@ from planner.bandwidth.preferred_level import bandwidth_warning
 from planner.bandwidth.words import place_worth, properties_of, sentence
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
+from planner.model.names import replicas_of
 from planner.model.words import joined, listed
 from webhook.admission.configuration.settings import Mode
 from webhook.admission.decision_record import PLAN, Decision, Effect, Exempted, Findings, GangPlan, Skipped
 from webhook.report.lines import line_of
-from webhook.report.model import EXEMPTION, MUTATION, Outcome, Result
+from webhook.report.model import EXEMPTION, GANGS, MUTATION, Outcome, Result
 from webhook.report.offender import fields_named, offending_field, warned_field
 
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):\d+)?", re.DOTALL)
@@ -169,14 +170,19 @@ def _of(subject: Subject) -> Iterator[Result]:
 
 def _together(planned: Iterable[Result]) -> Iterator[Result]:
     """Yields the plan's results for the gangs of one object. Results with the same message become one, which
-    counts them.
+    counts them in its message and in its property `GANGS`.
     """
-    by_message: dict[tuple[str, str, str], list[Result]] = {}
+    by_message: dict[tuple[str, str], list[Result]] = {}
     for result in planned:
-        by_message.setdefault((result.result, result.rule, result.message), []).append(result)
+        by_message.setdefault((result.result, result.message), []).append(result)
+    total = sum(map(len, by_message.values()))
     for equal_results in by_message.values():
-        count_words = f" (so for {len(equal_results)} gangs of it)" if len(equal_results) > 1 else ""
-        yield replace(equal_results[0], message=equal_results[0].message + count_words)
+        first, count = equal_results[0], len(equal_results)
+        if count > 1:
+            part = "All" if count == total else f"{count} of"
+            words = f"{part} {replicas_of(first.properties['gang'], total)}: {first.message}"
+            first = replace(first, message=words, properties={**first.properties, GANGS: str(count)})
+        yield first
 
 
 def _changed(blank: Result, effect: Effect) -> Result:

@@ -108,7 +108,7 @@ def _row(result: Result) -> str:
 
 def _change(entry: ObjectResults) -> str:
     """Returns a row with an object's name, its planned place, and the policies that would change it."""
-    places = " ".join(result.message for result in entry.places)
+    places = " ".join(entry.place_words)
     return _cells(*map(_escape, (entry.name, places, ", ".join(entry.changed_by))))
 
 

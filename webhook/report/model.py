@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
-from planner.model.words import counted
+from planner.model.names import replicas_of
+from planner.model.topology import HOSTNAME
+from planner.model.words import counted, listed
 from planner.simulation.figures import CourseFigures
 from webhook.report.fabric_map import FabricMap
 from webhook.report.printable import printable, printable_name
@@ -30,6 +32,10 @@ MUTATION = "mutation"
 """The rule of results that list the changes of a mutating policy."""
 EXEMPTION = "exemption"
 """The rule of results for a PolicyException that applies, or would if it had not ended."""
+GANGS = "gangs"
+"""The property of a result that several gangs of an object share: their number."""
+PLACES_TOLD = 4
+"""The maximum number of an object's places that are described one by one."""
 _NAMES = ("object", "policy", "rule", "file", "field", "api_version")
 EACH = "each by itself, as if it alone were applied"
 TOGETHER = "together, as one apply in this order"
@@ -110,6 +116,22 @@ class ObjectResults:
     def places(self) -> tuple[Result, ...]:
         """The plan's results for gangs that are admitted without a warning."""
         return tuple(result for result in self.results if result.source == "plan" and result.result == "pass")
+
+    @property
+    def place_words(self) -> tuple[str, ...]:
+        """Texts that say where the gangs are placed: the messages of `places`, or if these are more than
+        `PLACES_TOLD`, the number of gangs by rack (or other domain around the hosts).
+        """
+        places = self.places
+        if len(places) <= PLACES_TOLD:
+            return tuple(result.message for result in places)
+        counts: Counter[str] = Counter()
+        for properties in (result.properties for result in places):
+            domain = properties.get("domain", "")
+            around = domain.rpartition("/")[0] if properties.get("level") == HOSTNAME else domain
+            counts[around or "the whole cluster"] += int(properties.get(GANGS, 1))
+        racks = listed([f"{count} in {domain}" for domain, count in counts.items()])
+        return (f"{replicas_of(self.name, counts.total())}, {racks}",)
 
     @property
     def changed_by(self) -> tuple[str, ...]:

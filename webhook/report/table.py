@@ -65,8 +65,8 @@ def _print_object(console: Console, entry: ObjectResults, width: int, *, every: 
             console.print(line)
     if every:
         return
-    for result in entry.places:
-        console.print(terminal.folded(f"would be placed: {result.message}", "  ", width))
+    for words in entry.place_words:
+        console.print(terminal.folded(f"would be placed: {words}", "  ", width))
     if entry.changed_by:
         console.print(terminal.folded(f"would be changed by {', '.join(entry.changed_by)}", "  ", width))
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from rich.console import Console
 
+from planner.explain.obstacles import by_object
 from planner.model.names import namespace_of
 from planner.model.words import counted, listed
 from webhook.cli.common.parsers import Subparsers, subcommand
@@ -138,5 +139,5 @@ def _reasons(out: Console, gang: GangStanding) -> None:
     ]
     if rows:
         out.print(terminal.table(("  level", "in its best domain now"), rows))
-    for cause, nodes in sorted(answer.obstacles.items(), key=lambda item: -item[1]):
+    for cause, nodes in by_object(answer.obstacles, gang.name).items():
         out.print(f"  {counted(nodes, 'node')}: {cause}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 
 from rich.console import Console
 from rich.text import Text
@@ -12,14 +15,16 @@ from planner.bandwidth.baseline import RULE
 from planner.bandwidth.comparison import BandwidthComparison, GangLayout, compare_with_blind, placed
 from planner.bandwidth.words import milliseconds, ratio
 from planner.cluster.snapshot import Snapshot
+from planner.explain.obstacles import by_object
 from planner.model.answer import Answer, LevelAttempt
+from planner.model.names import gangs_listed, object_of, part_listed
 from planner.model.podgroup import PodGroup
-from planner.model.topology import Domain
+from planner.model.topology import HOSTNAME, Domain
 from planner.model.words import counted, listed
 from planner.planning.details import Details, details
 from webhook.placement.rank_order import ranks, runs
 from webhook.report.printable import printable_name
-from webhook.report.terminal import console, table
+from webhook.report.terminal import console, folded, table, width
 
 _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 
@@ -61,34 +66,89 @@ class PlannedGang:
 
 
 def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
-    """Prints the gangs as a table. `explain`: also prints how each answer was found."""
+    """Prints the gangs as a table. `explain`: also prints how each answer was found.
+
+    Successive replicas of an object share a row if they are in the same rack, or have no place. Successive
+    gangs share an explanation if it is the same.
+    """
     out = console()
     if not planned_gangs:
         out.print("no gang in these manifests asks for anything that can be planned")
         return
-    answers = [planned.answer for planned in planned_gangs]
-    rows = [
-        (
-            answer.gang,
-            Text(answer.decision, _COLOURS[answer.decision]),
-            path(answer.domain)
-            or (f"(all of {answer.topology or 'the cluster'})" if answer.assignments else "–"),
-            ", ".join(map(path, answer.reserves)) or ("what it uses" if answer.holds == "nodes" else "–"),
-            _pods(answer),
-        )
-        for answer in answers
-    ]
+    rows = [_row([planned.answer for planned in batch]) for batch in _batches(planned_gangs, _row_key)]
     out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
     if not explain:
         _worths(out, planned_gangs)
-    for planned in planned_gangs:
-        answer = planned.answer
+    totals = Counter(object_of(planned.answer.gang) for planned in planned_gangs)
+    for batch in _batches(planned_gangs, partial(_explanation_key, explain=explain)):
+        answer = batch[0].answer
         if answer.decision != "admitted" or answer.warnings or explain:
-            out.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}")
+            reasons = listed(list(dict.fromkeys(planned.answer.reason for planned in batch)))
+            out.print(f"\n{_names(batch, totals)}: {reasons}")
+            _print_text(out, answer.message)
         for warning in answer.warnings:
-            out.print(f"  warning: {warning}")
+            _print_text(out, f"warning: {warning}")
         if explain:
-            _explain(out, planned)
+            _explain(out, batch[0])
+
+
+def _batches(
+    planned_gangs: Sequence[PlannedGang], key: Callable[[PlannedGang], object]
+) -> list[list[PlannedGang]]:
+    """Returns the gangs in order; successive ones for which `key` returns the same are in one list."""
+    return [list(batch) for _, batch in groupby(planned_gangs, key)]
+
+
+def _row_key(planned: PlannedGang) -> object:
+    answer = planned.answer
+    return object_of(answer.gang) or answer.gang, answer.decision, answer.holds, _around_host(answer)
+
+
+def _explanation_key(planned: PlannedGang, *, explain: bool) -> object:
+    answer = planned.answer
+    shown = planned.to_json() | {"name": "", "reason": ""} if explain else {}
+    return answer.decision, answer.message, answer.warnings, shown
+
+
+def _names(batch: Sequence[PlannedGang], totals: Mapping[str, int]) -> str:
+    """Returns the gangs' names; for replicas of one object, with their share of all its replicas. `totals`:
+    number of replicas by object.
+    """
+    gangs = [planned.answer.gang for planned in batch]
+    owner = object_of(gangs[0])
+    of_owner = owner and all(object_of(gang) == owner for gang in gangs)
+    return part_listed(gangs, totals[owner]) if of_owner else gangs_listed(gangs)
+
+
+def _row(answers: Sequence[Answer]) -> tuple[str | Text, ...]:
+    """Returns a row of the table for replicas with the same `_row_key`, or for one gang."""
+    answer = answers[0]
+    domains = {other.domain for other in answers}
+    domain = path(answer.domain if len(domains) == 1 else _around_host(answer))
+    whole = f"(all of {answer.topology or 'the cluster'})" if answer.assignments else "–"
+    reserves = list(dict.fromkeys(domain for other in answers for domain in other.reserves))
+    on_hosts = len(reserves) > 1 and all(other.level == HOSTNAME for other in answers)
+    held = _nodes(len(reserves)) if on_hosts else ", ".join(map(path, reserves))
+    pods: Counter[tuple[str, str]] = Counter()
+    for assignment in (assignment for other in answers for assignment in other.assignments):
+        pods[assignment.pod_set, assignment.node] += assignment.count
+    return (
+        gangs_listed([other.gang for other in answers]),
+        Text(answer.decision, _COLOURS[answer.decision]),
+        domain or whole,
+        held if reserves else "what it uses" if answer.holds == "nodes" else "–",
+        _pods(pods),
+    )
+
+
+def _around_host(answer: Answer) -> Domain:
+    """Returns the domain of a gang; for a gang on one host, the domain in which the host is."""
+    return answer.domain[:-1] if answer.level == HOSTNAME else answer.domain
+
+
+def _print_text(out: Console, text: str) -> None:
+    """Prints a message with an indent; on a terminal, folded to its width."""
+    out.print(folded(text, "  ", width(out)) if out.is_terminal else f"  {text}")
 
 
 def path(domain: Domain) -> str:
@@ -96,10 +156,11 @@ def path(domain: Domain) -> str:
     return printable_name("/".join(part for part in domain if part))
 
 
-def _pods(answer: Answer) -> str:
-    return ", ".join(f"{a.count}×{a.pod_set} on {a.node}" for a in answer.assignments[:4]) + (
-        f", … ({len(answer.assignments)} nodes)" if len(answer.assignments) > 4 else ""
-    )
+def _pods(counts: Mapping[tuple[str, str], int]) -> str:
+    """Returns text for numbers of pods by PodSet and node."""
+    first = [f"{count}×{pod_set} on {node}" for (pod_set, node), count in list(counts.items())[:4]]
+    nodes = len({node for _, node in counts})
+    return ", ".join(first) + (f", … ({_nodes(nodes)})" if len(counts) > 4 else "")
 
 
 def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
@@ -113,15 +174,18 @@ def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
     ]
     if not worths:
         return
-    rows = [
+    figures = [
         (
-            planned.answer.gang,
+            object_of(planned.answer.gang) or planned.answer.gang,
             _time(value.placement),
             _baseline_words(planned.placed, value),
             value.placement.rates.words,
         )
         for planned, value in worths
     ]
+    names = (planned.answer.gang for planned, _ in worths)
+    batches = [[*batch] for _, batch in groupby(zip(figures, names, strict=True), lambda pair: pair[0])]
+    rows = [(gangs_listed([name for _, name in batch]), *batch[0][0][1:]) for batch in batches]
     out.print()
     out.print(table(("all-reduce of 1 GB", "here", "topology-blind", "links"), rows))
     out.print(f"  model: {worths[0][1].placement.estimate.model}; topology-blind: {RULE}")
@@ -149,7 +213,7 @@ def _explain(out: Console, planned: PlannedGang) -> None:
     answer, details = planned.answer, planned.account()
     if details is not None:
         _tree(out, answer, details)
-        _left_out(out, details)
+        _left_out(out, answer.gang, details)
         out.print(f"  nearest request admitted now: {' or '.join(details.admitted_now) or 'none'}")
         out.print(f"  nearest request ever admitted: {' or '.join(details.admitted_if_empty) or 'none'}")
     for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
@@ -189,12 +253,13 @@ def _place(attempt: LevelAttempt) -> str:
     return path(attempt.domain) if attempt.fits else "–"
 
 
-def _left_out(out: Console, details: Details) -> None:
+def _left_out(out: Console, gang: str, details: Details) -> None:
     heading = ", left out" if details.excluded else ""
     out.print(f"  {_nodes(details.nodes)}: {details.usable} can take a pod now{heading}")
-    for cause in dict.fromkeys((*details.excluded, *details.excluded_ever)):
+    excluded = by_object(details.excluded, gang)
+    for cause in dict.fromkeys((*excluded, *details.excluded_ever)):
         ever = details.excluded_ever.get(cause, 0)
-        out.print(f"    {details.excluded.get(cause, 0)} {cause}{f' (when empty {ever})' if ever else ''}")
+        out.print(f"    {excluded.get(cause, 0)} {cause}{f' (when empty {ever})' if ever else ''}")
 
 
 def _span(first: int, last: int) -> str:
