@@ -87,8 +87,8 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
     Tries, in this order:
 
     1. fewer pods and a coarser level; if neither works, slices at another level and slower links
-    2. if `problem.occupied`: as many replicas of the object as have a place; if no pod fits, the end of
-       another gang, and a reservation of nodes only
+    2. if `problem.occupied`: if no pod fits, the end of another gang, and a reservation of nodes only; before
+       all these, as many replicas of the object as have a place
     3. in the empty cluster, if step 1 found something: a toleration of a taint that excludes nodes
     4. if admission policies raised the pods' amounts: smaller amounts
     5. if no request works so far: changes of the pods (`pod_changes`)
@@ -103,10 +103,10 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
         *slower_links(problem, place),
     ]
     attempts = shortfall.tried.attempts
+    if problem.occupied and not (attempts and attempts[-1].fits):
+        alternatives_found += _room(problem, trial)
     if problem.occupied:
-        alternatives_found += _fewer_replicas(problem)
-        if not (attempts and attempts[-1].fits):
-            alternatives_found += _room(problem, trial)
+        alternatives_found = [*_fewer_replicas(problem), *alternatives_found]
     if alternatives_found and not problem.occupied:
         alternatives_found += _first(tolerations(problem, shortfall.names), trial)
     alternatives_found += _own_amounts(problem, shortfall.names, trial)

@@ -68,8 +68,8 @@ class PlannedGang:
 def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
     """Prints the gangs as a table. `explain`: also prints how each answer was found.
 
-    Successive replicas of an object share a row if they are in the same rack, or have no place. Successive
-    gangs share an explanation if it is the same.
+    Successive replicas of an object share a row if each is on one host of the same rack, or none has a place.
+    Successive gangs share an explanation if it is the same.
     """
     out = console()
     if not planned_gangs:
@@ -101,7 +101,8 @@ def _batches(
 
 def _row_key(planned: PlannedGang) -> object:
     answer = planned.answer
-    return object_of(answer.gang) or answer.gang, answer.decision, answer.holds, _around_host(answer)
+    row = object_of(answer.gang) or answer.gang, answer.decision, answer.holds, _around_host(answer)
+    return (answer.gang, *row) if answer.assignments and answer.level != HOSTNAME else row
 
 
 def _explanation_key(planned: PlannedGang, *, explain: bool) -> object:
@@ -127,8 +128,7 @@ def _row(answers: Sequence[Answer]) -> tuple[str | Text, ...]:
     domain = path(answer.domain if len(domains) == 1 else _around_host(answer))
     whole = f"(all of {answer.topology or 'the cluster'})" if answer.assignments else "–"
     reserves = list(dict.fromkeys(domain for other in answers for domain in other.reserves))
-    on_hosts = len(reserves) > 1 and all(other.level == HOSTNAME for other in answers)
-    held = _nodes(len(reserves)) if on_hosts else ", ".join(map(path, reserves))
+    held = ", ".join(map(path, reserves)) if len(domains) == 1 else _nodes(len(reserves))
     pods: Counter[tuple[str, str]] = Counter()
     for assignment in (assignment for other in answers for assignment in other.assignments):
         pods[assignment.pod_set, assignment.node] += assignment.count
