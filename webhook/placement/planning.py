@@ -7,15 +7,16 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import replicas_of
-from planner.model.podgroup import PodGroup
+from planner.model.names import object_of, replicas_of
+from planner.model.podgroup import Constraint, PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.aside import plan_aside
+from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
@@ -78,7 +79,37 @@ def plan_workload(
         placed.append(GangPlan(group, answer, reservation))
     if short_of_place((gang_plan.group, gang_plan.answer) for gang_plan in placed):
         return WorkloadPlan(_held_back(placed), before)
-    return WorkloadPlan(tuple(placed), snapshot)
+    limit = _limit_of_all(before, placed) if workload.holds else ""
+    return WorkloadPlan(tuple(_with_limit(gang_plan, limit) for gang_plan in placed), snapshot)
+
+
+def _with_limit(gang_plan: GangPlan, limit: str) -> GangPlan:
+    """Returns the plan of a replica; if it is queued, with the limit of all replicas in its message."""
+    answer = gang_plan.answer
+    if not limit or answer.decision != "queued":
+        return gang_plan
+    return replace(gang_plan, answer=replace(answer, message=f"{answer.message} {limit}"))
+
+
+def _limit_of_all(snapshot: Snapshot, placed: Sequence[GangPlan]) -> str:
+    """Returns a sentence with the number of replicas that fit the empty cluster, if some are queued and not
+    even the empty cluster has room for all of them; otherwise "".
+
+    Only equal replicas of one pod get it, because no search places several gangs at a time."""
+    decisions, total = {gang_plan.answer.decision for gang_plan in placed}, len(placed)
+    if total < 2 or "queued" not in decisions or "rejected" in decisions:
+        return ""
+    group = placed[0].group
+    if group.size > 1 or any(gang_plan.group.pod_sets != group.pod_sets for gang_plan in placed):
+        return ""
+    # A level that each replica requires for itself does not apply to all of them together.
+    anywhere = Constraint(group.constraint.topology)
+    (pod_set,) = (pod_set for pod_set in group.pod_sets if pod_set.count)
+    pods = (replace(pod_set, count=total, constraint=anywhere),)
+    name = object_of(group.name)
+    answer = plan(snapshot, replace(group, name=name, pod_sets=pods, constraint=anywhere, within=()))
+    too_many = answer.reason == "TooLargeForCluster"
+    return f"All {replicas_of(name, total)}: {answer.message}" if too_many else ""
 
 
 def _none_beside(answer: Answer) -> Answer:

@@ -38,6 +38,8 @@ def test_a_job_set_with_a_rack_for_one_of_its_jobs_waits_as_a_whole() -> None:
     first, second = (gang_plan.answer for gang_plan in plan.placed)
     assert (first.decision, first.reason, second.decision) == ("queued", "WaitsForAll", "queued")
     assert first.message.startswith("1 of 2 Jobs have room, and they start together or not at all: ")
+    assert second.reason == "NoRoomNow"
+    assert second.message == first.message
 
 
 def test_with_racks_for_all_each_job_holds_its_own() -> None:
