@@ -15,7 +15,7 @@ def too_slow(gang: PodGroup, fastest: float, ways: Sequence[str]) -> str:
     `fastest`: the speed of the fastest links, in Gb/s. `ways`: texts of what would work.
     """
     return (
-        f"{gang.name} asks for links of {gang.fabric.gbps:g} Gb/s between its nodes, "
+        f"It asks for links of {gang.fabric.gbps:g} Gb/s between its nodes, "
         f"and no leaf has one; the fastest has {fastest:g}. "
         f"Would work: {ways[0] if ways else 'slower links for fewer pods'}."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.model.answer import Answer, LevelAttempt
+from planner.model.names import object_of, replicas_of
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.topology import ROOT, Domain, Topology, short
@@ -79,7 +80,8 @@ def no_room(
     have = _has_room(place, group, best)
     fit = f"fit{'s' if group.size == 1 else ''} the empty cluster but not now"
     message = _with_addition(f"{_subject(group, result)} {fit}: {have} now.", nodes)
-    wait = f"As asked, it fits once {awaited} ends" if awaited else ""
+    waiting = f"{replicas_of(group.name, 1)} more" if object_of(group.name) else "it"
+    wait = f"As asked, {waiting} fits once {awaited} ends" if awaited else ""
     return _with_ways(message, wait, ways, moment=" now")
 
 

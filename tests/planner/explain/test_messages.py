@@ -277,6 +277,16 @@ def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_makes_room():
     assert plan(moment, gang(2, required="rack", reserve="nodes")).decision == "admitted"
 
 
+def test_a_gang_that_waits_for_another_is_told_which_smaller_pods_fit_now():
+    """To say that no similar request fits now would be wrong."""
+    moment = holding(cluster("r1: a\nr2: b gpu=4"), gang(1, name="default/Job/one"))
+    answer = plan(moment, gang(1))
+    assert answer.message.endswith(
+        "As asked, it fits once default/Job/one ends. Would work now: at most 4 nvidia.com/gpu a pod."
+    )
+    assert plan(moment, gang(1, gpu=4)).decision == "admitted"
+
+
 def test_where_nothing_helps_nothing_is_promised():
     """Pods without a reservation fill the rack, so neither the end of a gang nor a mode helps."""
     answer = plan(cluster("r1: a b used=8"), gang(2, required="rack"))
@@ -333,11 +343,14 @@ def test_reservations_of_several_replicas_of_another_object_are_one_cause():
 
 
 def test_a_replica_waits_for_gangs_of_other_objects_only():
-    """The other object is larger than each of the replicas."""
+    """The other object is larger than each of the replicas, and its end makes room for one of them."""
     *placed, waiting = replicas(3)
     other = gang(3, name="default/Job/other", reserve="nodes")
     answer = plan(holding(racks(4, 2), other, *placed), waiting)
-    assert "As asked, it fits once default/Job/other ends. Would work now: 2 replicas" in answer.message
+    assert (
+        "As asked, 1 replica more fits once default/Job/other ends. Would work now: 2 replicas"
+        in answer.message
+    )
 
 
 MIG = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}

@@ -1,11 +1,14 @@
 """`bayplan plan` and `report` on objects whose replicas are gangs: what is the same is printed once."""
 
+import io
 import json
+import sys
 
 import pytest
 import yaml
 
 from tests.webhook.calls import EXAMPLES
+from webhook.cli.main import main
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 
@@ -92,6 +95,24 @@ def test_replicas_that_wait_for_the_same_are_explained_once(run, serving):
         "nvidia.com/gpu free, 1 is cordoned and 1 carries the taint example.com/burn-in=true:NoSchedule. "
         "Would work now: 16 replicas."
     )
+
+
+def test_a_terminal_shows_the_explanation_in_lines_of_its_width(serving, monkeypatch):
+    """A terminal would break a line of 400 characters within words."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("NO_COLOR", "1")
+    main(["plan", "-c", SUPERPOD, "-f", serving(20)])
+    _, explanation = out.getvalue().split("NoRoomNow\n")
+    lines = explanation.splitlines()
+    assert len(lines) > 4
+    assert all(line.startswith("  ") and len(line) <= 70 for line in lines)
 
 
 def test_more_replicas_than_the_empty_cluster_has_room_for_are_told_how_many_fit_there(run, serving):
