@@ -67,6 +67,6 @@ def test_jobs_of_different_pods_are_not_counted_together() -> None:
     spec = {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": jobs}
     obj = o.obj("jobset.x-k8s.io/v1alpha2", "JobSet", spec)
     alone = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
-    told = messages(o.annotated(obj, alone))
-    assert len(told) == 3
-    assert not [message for message in told if "All " in message]
+    of_jobs = messages(o.annotated(obj, alone))
+    assert len(of_jobs) == 3
+    assert not [message for message in of_jobs if "All " in message]
