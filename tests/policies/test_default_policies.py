@@ -210,6 +210,6 @@ def test_a_replica_that_waits_is_told_of_who_is_in_its_way_not_of_its_fellows_pi
     """The template is pinned to the places of the replicas that have one; that keeps nobody away."""
     many = changed(LWS, ("spec", "replicas"), 9)
     decision = mutate(many, on=cluster("superpod-32"))
-    waiting = [warning for warning in decision.response.warnings if "are queued" in warning]
+    waiting = [warning for warning in decision.response.warnings if "are each queued" in warning]
     assert waiting
     assert not [warning for warning in waiting if "node affinity" in warning]

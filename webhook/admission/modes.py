@@ -155,7 +155,7 @@ def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
         for_nodes = placed.answer.waits_for_nodes and not plan.gated
         return placed.answer.message if waits and not for_nodes else ""
 
-    yield from (f"{plan.listed(gangs)}: {message}" for message, gangs in plan.by_text(reason))
+    yield from (f"{plan.each(gangs)}: {message}" for message, gangs in plan.by_text(reason))
 
 
 def _changes(effects: Iterable[Effect]) -> str:

@@ -87,7 +87,7 @@ def _plan_warnings(plan: WorkloadPlan, *, allowed: bool) -> Iterator[str]:
         yield from gang_plan.answer.warnings
     if allowed:
         costs = plan.by_text(lambda placed: bandwidth_warning(plan.snapshot, placed.asked, placed.answer))
-        yield from (f"{plan.listed(gangs)}: {cost}" for cost, gangs in costs)
+        yield from (f"{plan.each(gangs)}: {cost}" for cost, gangs in costs)
         yield from notices_of_waiting(plan, gated=plan.gated)
 
 
@@ -96,7 +96,7 @@ def notices_of_waiting(plan: WorkloadPlan, *, gated: bool) -> Iterator[str]:
     for the same.
     """
     for notice, gangs in plan.by_text(partial(_notice, gated=gated)):
-        yield f"{plan.listed(gangs)} {'is' if len(gangs) == 1 else 'are'} {notice}"
+        yield f"{plan.listed(gangs)} {'is' if len(gangs) == 1 else 'are each'} {notice}"
 
 
 def _notice(gang_plan: GangPlan, *, gated: bool) -> str:

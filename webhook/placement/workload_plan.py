@@ -117,6 +117,10 @@ class WorkloadPlan:
         """Returns the names of some of the gangs, and how many of the object's gangs they are."""
         return part_listed(gangs, len(self.placed))
 
+    def each(self, gangs: Sequence[str]) -> str:
+        """Returns these names (`listed`) as the beginning of a text that is about each of several gangs."""
+        return f"{self.listed(gangs)}{', each' if len(gangs) > 1 else ''}"
+
     @property
     def domains(self) -> list[list[str]]:
         """The domains that the gangs hold whole, each once: gangs that reserve nothing yet share them."""

@@ -180,7 +180,7 @@ def _together(planned: Iterable[Result]) -> Iterator[Result]:
         first, count = equal_results[0], len(equal_results)
         if count > 1:
             part = "All" if count == total else f"{count} of"
-            words = f"{part} {replicas_of(first.properties['gang'], total)}: {first.message}"
+            words = f"{part} {replicas_of(first.properties['gang'], total)}, each: {first.message}"
             first = replace(first, message=words, properties={**first.properties, GANGS: str(count)})
         yield first
 

@@ -88,7 +88,7 @@ def test_replicas_that_wait_for_the_same_are_explained_once(run, serving):
     """How many of them, what is in the way, and how many replicas would work."""
     blank, heading, message = planned(run, serving(20))[5:]
     assert not blank
-    assert heading == "research/Deployment/serve/16–19 (4 of 20 replicas): NoRoomNow"
+    assert heading == "research/Deployment/serve/16–19 (4 of 20 replicas), each: NoRoomNow"
     assert message == (
         "  1 pod (8 GPUs) fits the empty cluster but not now: the cluster has room for 0 of 1 pod now. "
         "Of 32 nodes, 16 are reserved by 16 replicas of the same Deployment, 14 have at most 7 of 8 "
@@ -129,7 +129,7 @@ def test_a_refusal_of_all_replicas_is_printed_once(run, serving):
     """No node has 16 GPUs."""
     lines = planned(run, serving(3, gpus=16))
     assert [line.split(": ")[0] for line in lines if "PodFitsNoNode" in line] == [
-        "research/Deployment/serve/0–2 (all 3 replicas)"
+        "research/Deployment/serve/0–2 (all 3 replicas), each"
     ]
     assert sum("No node takes a pod of main" in line for line in lines) == 1
 
@@ -141,7 +141,7 @@ def test_each_group_of_several_pods_has_a_row(run, groups):
         f"research/LeaderWorkerSet/serve/{index}" for index in ("0", "1", "2", "3–11")
     ]
     assert sum("all-reduce" not in line and "7.78 ms" in line for line in lines) == 1
-    assert lines[-2] == "research/LeaderWorkerSet/serve/3–11 (9 of 12 replicas): NoRoomNow"
+    assert lines[-2] == "research/LeaderWorkerSet/serve/3–11 (9 of 12 replicas), each: NoRoomNow"
     assert "24 are reserved by 3 replicas of the same LeaderWorkerSet" in lines[-1]
     assert lines[-1].endswith("Would work now: 3 replicas.")
 
@@ -151,7 +151,7 @@ def test_gangs_of_several_objects_with_the_same_refusal_are_named_together(run, 
     job = next(iter(yaml.safe_load_all((EXAMPLES / "job-unknown-topology.yaml").read_text())))
     jobs = [{**job, "metadata": {**job["metadata"], "name": name}} for name in ("a", "b")]
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    assert "research/Job/a, research/Job/b: UnknownTopology" in planned(run, str(tmp_path))
+    assert "research/Job/a, research/Job/b, each: UnknownTopology" in planned(run, str(tmp_path))
 
 
 def test_equal_searches_are_explained_once(run, serving):
@@ -198,7 +198,7 @@ def test_kubectl_shows_one_warning_for_the_replicas_that_wait(run, groups):
     _, _, err = run("mutate", "-c", SUPERPOD, "-f", groups)
     (warning,) = [line for line in err.splitlines() if "queued" in line]
     assert warning.startswith(
-        "Warning: research/LeaderWorkerSet/serve/3–11 (9 of 12 replicas) are queued: 4 pods (32 GPUs) fit"
+        "Warning: research/LeaderWorkerSet/serve/3–11 (9 of 12 replicas) are each queued: 4 pods (32 GPUs)"
     )
 
 
@@ -206,7 +206,7 @@ def test_a_mode_that_only_warns_says_it_once_too(run, groups):
     """As what would be."""
     _, _, err = run("mutate", "-c", SUPERPOD, "-f", groups, "--mode", "warn")
     (warning,) = [line for line in err.splitlines() if "queued" in line]
-    assert "would be queued: research/LeaderWorkerSet/serve/3–11 (9 of 12 replicas): 4 pods" in warning
+    assert "would be queued: research/LeaderWorkerSet/serve/3–11 (9 of 12 replicas), each: 4 pods" in warning
 
 
 def test_the_annotation_names_a_domain_once(run, serving):

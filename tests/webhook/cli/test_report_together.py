@@ -68,7 +68,7 @@ def test_replicas_of_a_deployment_that_have_no_room_beside_the_others_are_told(o
     _, planned, _ = run("plan", "-c", SUPERPOD, "-f", str(tmp_path), "-o", "json")
     queued = [gang for gang in json.loads(planned)["gangs"] if gang["decision"] == "queued"]
     assert len(queued) == 4
-    assert [row["message"].startswith("4 of 20 replicas: ") for row in waiting] == [True]
+    assert [row["message"].startswith("4 of 20 replicas, each: ") for row in waiting] == [True]
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])

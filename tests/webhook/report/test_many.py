@@ -127,7 +127,7 @@ def test_replicas_of_which_the_same_is_to_say_are_told_once(
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(wrong))
     _, text = report(capsys, tmp_path, "-o", "json")
     (plan,) = [row for row in json.loads(text)["results"] if row["policy"] == "plan"]
-    assert plan["message"].startswith("All 2 replicas: ")
+    assert plan["message"].startswith("All 2 replicas, each: ")
 
 
 COUNT_IN_CLUSTER = 10_000

@@ -84,7 +84,7 @@ def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
         answer = batch[0].answer
         if answer.decision != "admitted" or answer.warnings or explain:
             reasons = listed(list(dict.fromkeys(planned.answer.reason for planned in batch)))
-            out.print(f"\n{_names(batch, totals)}: {reasons}")
+            out.print(f"\n{_names(batch, totals)}{', each' if len(batch) > 1 else ''}: {reasons}")
             _print_text(out, answer.message)
         for warning in answer.warnings:
             _print_text(out, f"warning: {warning}")
