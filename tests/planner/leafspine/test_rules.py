@@ -168,6 +168,7 @@ def test_leaves_with_slower_links_are_left_out():
     assert not {"l1", "l2", "l3"} & set(leaves_of(answer))
     never = plan(fabric(), wishing(4, gbps=800.0))
     assert (never.decision, never.reason) == ("rejected", "NoLinkFastEnough")
+    assert never.message.startswith("It asks for links of 800 Gb/s"), "the same for each replica of an object"
     assert never.message.endswith(
         "the fastest has 400. Would work: links of 400 Gb/s (topology.scheduler/network-bandwidth)."
     )
