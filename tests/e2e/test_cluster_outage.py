@@ -28,6 +28,7 @@ from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 
 NOW = 1_000_000.0
+CRD = "reservations.bayplan.dev"
 
 
 @pytest.fixture
@@ -155,6 +156,33 @@ async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPla
         )
     finally:
         await watch.close()
+        await api.close()
+
+
+async def test_without_the_crd_of_reservations_the_book_is_unknown(
+    plane: tuple[ControlPlane, Process],
+) -> None:
+    """Until it is installed no replica is ready; once it is deleted, nothing is reserved on an empty book."""
+    control_plane, _ = plane
+    kubectl = Kubectl(control_plane.programs["kubectl"], control_plane.kubeconfig)
+    await asyncio.to_thread(kubectl, "delete", "crd", CRD)
+    api = await connect(str(control_plane.kubeconfig))
+    ledger = KubeLedger(api)
+    await ledger.start()
+    unserved = "reservations: the API server does not serve it; is its CRD installed?"
+    try:
+        await until(lambda: unserved in ledger.waiting(), 30)
+        with pytest.raises(LedgerUnavailable, match="is its CRD installed"):
+            await ledger.book(NOW)
+        await asyncio.to_thread(install, kubectl)
+        await until(lambda: not ledger.waiting(), 30)
+        await ledger.reserve(rack("r1", "research/Job/before"), 0, NOW)
+        await asyncio.to_thread(kubectl, "delete", "crd", CRD)
+        await until(lambda: unserved in ledger.problem(), 30)
+        with pytest.raises(LedgerUnavailable):
+            await ledger.reserve(rack("r1", "research/Job/after"), 0, NOW)
+    finally:
+        await ledger.close()
         await api.close()
 
 
