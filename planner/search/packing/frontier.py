@@ -148,6 +148,8 @@ def _smallest_option(
     """Returns the price of the smallest option with which the target is reached at this cost, and the count
     that the domains before it hold. `before`: the sums over these domains.
     """
+    if before.get(target) == cost:  # most domains hold no pod of a placement
+        return 0, target
     held_at: dict[int, list[PodCount]] = {}
     for held, paid in before.items():
         held_at.setdefault(paid, []).append(held)
