@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from planner.cluster.capacity import DomainCapacity, least_worth
+from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass, separated
 from planner.model.topology import ROOT
-from planner.node.packing import takes_amounts_only
 from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap, matched_children
+from planner.search.objective import device_worth
 from planner.search.packing.domain_packing import DomainPacking
 
 ChildPath = tuple[int, ...]
@@ -78,7 +78,7 @@ class DomainRanking:
             if pod_class is not other
         ]
         self._apart = frozenset(alone.union(*(separated(pod_class, other) for pod_class, other in pairs)))
-        worths = [_device_worth(pod_class) for pod_class in pod_classes]
+        worths = [device_worth(pod_class.shape) for pod_class in pod_classes]
         # The lowest worth of a domain that holds all pods, and of one that holds a pod of a single class.
         self._gang_worth = sum(
             worth * pod_class.count for worth, pod_class in zip(worths, pod_classes, strict=True)
@@ -228,13 +228,6 @@ class DomainRanking:
             any(counts[index] for index in keepers) and sum(counts[index] for index in counted) > max_pods
             for keepers, counted, max_pods in caps
         )
-
-
-def _device_worth(pod_class: PodClass) -> int:
-    """Returns the worth of the devices that a pod takes, as far as the worth of a node's free amounts has
-    them: claimed devices and parts of GPUs may be others.
-    """
-    return least_worth(pod_class.shape.requests) if takes_amounts_only(pod_class.shape) else 0
 
 
 def _different(

@@ -26,8 +26,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from planner.cluster.capacity import DomainCapacity
+from planner.cluster.capacity import DomainCapacity, least_worth
+from planner.model.resolved import ResolvedShape
 from planner.model.topology import Topology
+from planner.node.packing import takes_amounts_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +99,10 @@ def without(weights: Weights, levels: Collection[int]) -> Weights:
     return replace(
         weights, domains=bare(weights.domains), opened=bare(weights.opened), free=bare(weights.free)
     )
+
+
+def device_worth(shape: ResolvedShape) -> int:
+    """Returns the worth of the devices that a pod takes, as far as the worth of a node's free amounts has
+    them: claimed devices and parts of GPUs may be others. A node of lower worth has no room for the pod.
+    """
+    return least_worth(shape.requests) if takes_amounts_only(shape) else 0

@@ -26,7 +26,7 @@ from planner.node.gpu_sharing import share_in
 from planner.node.packing import host_fit, opens_gpus
 from planner.search.domain_caps import CapTrimmer, CountCap
 from planner.search.eligibility_map import EligibilityMap, matched_children
-from planner.search.objective import Weights
+from planner.search.objective import Weights, device_worth
 from planner.search.packing.bounds import Peaks, single_peaks
 from planner.search.packing.kept_counts import projections, splits, unions
 from planner.search.pod_counts import CountAlgebra, Measure, Option, PodCount, algebra
@@ -130,6 +130,7 @@ class CapacityClasses:
         self._pod_classes, self._use, self._weights = pod_classes, use, weights
         self._levels = len(weights.domains)
         self._shapes = [pod_class.shape for pod_class in pod_classes]
+        self._pod_worth = min(map(device_worth, self._shapes))
         self._sharing = any(share_in(pod_class.shape.requests) for pod_class in pod_classes)
         self.counts: CountAlgebra = algebra(pod_classes)
         self._wanted = self.counts.measure(self.counts.full)
@@ -161,7 +162,8 @@ class CapacityClasses:
         class_id = class_of.get(capacity)
         if class_id is None:
             classify = self._host if capacity.free is not None else self._domain
-            class_id = class_of[capacity] = classify(capacity, match)
+            worth = (capacity.inner_worths or (capacity.worth,))[-1]  # the highest of one host
+            class_id = class_of[capacity] = classify(capacity, match) if worth >= self._pod_worth else EMPTY
         return class_id
 
     def _inside(self, capacity: DomainCapacity, match: EligibilityMap) -> list[int]:
