@@ -191,6 +191,20 @@ def single_peaks(peak: Measure) -> Peaks:
     return tuple([(amount,) for amount in peak])
 
 
+def up_to(peaks: Peaks, need: Measure) -> Peaks:
+    """Returns the peaks up to the first of each measure with which `need` is reached, lowered to the need.
+
+    No larger peak changes a bound for `need` or less. So most blocks have the same peaks for a gang, and
+    share a cost limit and all that is cached under it.
+    """
+    return tuple(
+        [
+            sums if sums[-1] < amount else (*sums[: bisect_left(sums, amount)], amount)
+            for sums, amount in zip(peaks, need, strict=True)
+        ]
+    )
+
+
 def steady(peak: Measure, need: Measure) -> Measure:
     """Returns the largest peak with which `need` takes as many domains as with this `peak`, if these are two
     to `_FEW`; else the peak itself.

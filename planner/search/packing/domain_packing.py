@@ -43,6 +43,7 @@ from planner.search.packing.bounds import (
     single_peaks,
     steady,
     unlimited,
+    up_to,
 )
 from planner.search.packing.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
 from planner.search.packing.domain_options import AbleChild, DomainOptions
@@ -229,14 +230,15 @@ class DomainPacking(DomainOptions):
     def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
         """Returns the peaks of each level inside a domain of this class; for a host, its own peaks.
 
-        Without `exact`, peaks of cached packings are rounded up so that they change less often (`steady`).
+        Without `exact`, peaks of cached packings are rounded up (`steady`); others end at the need (`up_to`).
         """
         if self._work.own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
             return tuple([single_peaks(steady(peak, need)) for peak in peaks])
-        return self.classes.highest.inner_peaks(self.classes, class_id) or (
+        inner_peaks = self.classes.highest.inner_peaks(self.classes, class_id) or (
             single_peaks(self.classes.maximum(class_id)),
         )
+        return tuple([up_to(peaks, need) for peaks in inner_peaks])
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         """Returns the same as `_cost_of`, without its cache; chooses the bounds (see `_BoundsOfGoal`)."""

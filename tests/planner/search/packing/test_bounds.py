@@ -1,15 +1,17 @@
 """Cost limits of real searches: what `SingleClassCounts.sums` relies on."""
 
+from itertools import accumulate
 from random import Random
 
 import pytest
 
 from planner.model.pod import BoundPod
 from planner.planning.plan import plan
-from planner.search.packing.bounds import CostLimit
+from planner.search.packing.bounds import CostLimit, fewest, fewest_by_amount, up_to
 from planner.search.packing.domain_packing import DomainPacking
 from planner.search.packing.joint_bounds import JointCostLimit
-from tests.builders import GPU, cluster, gang
+from tests.builders import GPU, cluster, gang, pod_set, shape
+from tests.planner.search.packing.test_least_cost import packing_of
 
 
 def used_cluster(random):
@@ -56,3 +58,32 @@ def test_the_more_pods_a_sum_has_the_more_it_may_cost(kind, monkeypatch):
             assert allowed == sorted(allowed)
             # Lists are computed for all numbers of pods at once, beside the formula for a single one.
             assert allowed == [limit.max_cost(level, pods) for pods in range(limit.goal + 1)]
+
+
+def test_peaks_above_the_need_change_no_bound():
+    """Lists of one to eight peaks, and every amount up to the need."""
+    lowered = 0
+    for seed in range(300):
+        random = Random(seed)
+        additions = sorted(random.choices(range(10), k=random.randint(1, 8)), reverse=True)
+        sums = tuple(accumulate(filter(None, additions))) or (0,)
+        need = random.randint(0, 40)
+        ((*kept,),) = up_to((sums,), (need,))
+        lowered += tuple(kept) != sums
+        for amount in range(need + 1):
+            assert fewest((amount,), (tuple(kept),)) == fewest((amount,), (sums,)), (seed, amount)
+        assert fewest_by_amount(need, kept) == fewest_by_amount(need, sums)
+    assert lowered > 100
+
+
+def test_blocks_that_differ_above_the_need_share_a_limit():
+    """Two racks of either block hold the gang; only the third rack has another number of nodes."""
+    moment = cluster(
+        "b1/r1: a b c\nb1/r2: d e f\nb1/r3: g h\nb2/r4: i j k\nb2/r5: l m n\nb2/r6: o", ("block", "rack")
+    )
+    group = gang(pod_set(4, shape(gpu=8), name="whole"), pod_set(4, shape(gpu=4, cpu=1), name="half"))
+    packing, root, match = packing_of(moment, group)
+    first, second = [packing.classes.of(block, match) for block in root.children]
+    classes, full = packing.classes, packing.counts.full
+    assert classes.highest.inner_peaks(classes, first) != classes.highest.inner_peaks(classes, second)
+    assert packing._limit(first, full, None) is packing._limit(second, full, None)
