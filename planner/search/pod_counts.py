@@ -156,19 +156,20 @@ class SingleClassCounts:
         allowed: Allowed,
         min_pods: int = 0,
     ) -> CostBySum:
-        after = {counts: cost for counts, cost in before.items() if counts >= min_pods}
+        after = (
+            {counts: cost for counts, cost in before.items() if counts >= min_pods}
+            if min_pods > 0
+            else dict(before)
+        )
         sizes = [added for added, _ in options]
         for counts, cost in before.items():
             if counts == goal:
                 continue
             reaching = bisect_left(sizes, goal - counts)  # the first that reaches the goal is the cheapest
-            smallest = bisect_left(sizes, min_pods - counts)
+            smallest = bisect_left(sizes, min_pods - counts) if counts < min_pods else 0
             # If even the lowest price is more than the largest of these sums may cost, all are too dear: of a
             # gang that needs two blocks, a second block is allowed only in sums that reach the goal.
-            if (
-                smallest < reaching
-                and cost + options[smallest][1] <= allowed[counts + options[reaching - 1][0]]
-            ):
+            if smallest < reaching and cost + options[smallest][1] <= allowed[counts + sizes[reaching - 1]]:
                 for added, price in options[smallest:reaching]:
                     total, paid = counts + added, cost + price
                     if paid <= allowed[total] and (total not in after or paid < after[total]):

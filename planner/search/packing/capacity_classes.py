@@ -145,8 +145,8 @@ class CapacityClasses:
         self._class_ids: dict[object, int] = {}
         self._class_of: dict[EligibilityMap, dict[DomainCapacity, int]] = {}
         self._fit = host_fit(pod_classes, self._levels - 1)
-        # The last entry of each is the rule of the host level.
-        self._host_rules = any(rule[-1] for rule in (self._project, self._split, self._united))
+        # By level, the host level last: whether a rule limits the pods of a domain.
+        self._has_rules = [any(rules) for rules in zip(self._project, self._split, self._united, strict=True)]
         # The sort key of each class among the children of a domain: its reach and cost.
         self._order: list[tuple[PodCount, int]] = [(self.counts.zero, 0)]
         self.highest = PeaksByClass()
@@ -240,8 +240,7 @@ class CapacityClasses:
         """See `DomainClasses`."""
         if domain_class.is_chunk or domain_class.level == ROOT:
             return False
-        rules = (self._project, self._split, self._united)
-        return bool(domain_class.caps) or any(rule[domain_class.level] for rule in rules)
+        return bool(domain_class.caps) or self._has_rules[domain_class.level]
 
     def _usable(self, capacity: DomainCapacity) -> bool:
         if self._use == "shared":
@@ -250,7 +249,7 @@ class CapacityClasses:
 
     def _host(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         best = self._packings(capacity, match) if self._usable(capacity) else ()
-        if best and (match.caps or self._host_rules):
+        if best and (match.caps or self._has_rules[-1]):
             kept = (
                 kept_counts
                 for counts in best

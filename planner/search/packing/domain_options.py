@@ -110,11 +110,13 @@ class DomainOptions(ABC):
             else:
                 with self._work.piece("options", class_id, limit):
                     options = self._sums_of(domain_class, class_id, limit)
-            if allowed:
+            if allowed and domain_class is None:  # a host may hold more than the goal, sums end there
                 smaller, goal = self.counts.smaller, limit.goal
                 options = [
                     (counts, cost) for counts, cost in options if cost <= allowed[smaller(counts, goal)]
                 ]
+            elif allowed:
+                options = [(counts, cost) for counts, cost in options if cost <= allowed[counts]]
             self._options[class_id, limit] = options
         return options
 
@@ -301,7 +303,7 @@ class DomainOptions(ABC):
         steps: list[list[Option]] = []
         for class_id, options in zip(children, offers, strict=True):
             whole = len(options) > 1 and len(options) == len(self._options_of(class_id, limit))
-            if whole and self.classes.uniform(class_id):
+            if whole and (class_id in begun or self.classes.uniform(class_id)):
                 steps.append(options[-1:] if class_id in begun else options)
                 begun.add(class_id)
             else:
