@@ -14,7 +14,7 @@ def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outc
     best, low, high = minimum, 0, highest
     middle = highest  # the maximum first: it is the most frequent result
     while low < high:
-        outcome = place(problem.resized(_counts(problem.gang, middle)))
+        outcome = place(problem.resized(counts_with(problem.gang, middle)))
         if outcome.best is not None:
             best, low = outcome, middle
         else:
@@ -28,7 +28,7 @@ def extra_pods(group: PodGroup) -> int:
     return sum(max(0, pod_set.max_count - pod_set.count) for pod_set in group.pod_sets)
 
 
-def _counts(group: PodGroup, extra: int) -> dict[str, int]:
+def counts_with(group: PodGroup, extra: int) -> dict[str, int]:
     """Returns the pod count of each PodSet if the gang has up to `extra` pods above its minimum.
 
     The elastic PodSets get the extra pods in order, each a number of complete slices. With more extra pods no

@@ -7,6 +7,7 @@
 - `reservation`: the reservation for an answer; `node_affinity`: the terms that pin pods to the placement
 - `details`: the numbers behind an answer; `holding_words`: what a gang holds and why, as text
 - `aside`: a plan for a gang while other gangs are planned at the same time
+- `beside`: further seats for a gang beside those that it keeps
 - `first_place`: the place that is kept for the first queued gang
 - `defragmentation`: which gangs and pods to move to free whole domains or make room for a queued gang
 

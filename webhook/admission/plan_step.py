@@ -10,25 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.model.podgroup import PodGroup
+from planner.planning.replay import replay
 from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.context import RequestContext
+from webhook.admission.updates.resized_gang import plan_resized
 from webhook.admission.updates.unchanged import starts_pods
 from webhook.jsontools.path import find
 from webhook.placement.hold import has_bound_pod
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.planning import plan_workload
-from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
+from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
 from webhook.placement.pod_gang import has_stamped_template, is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.schedulers.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
 from webhook.placement.shared_gangs.gang_seat import shared_gang_changed
-from webhook.placement.stamp import placement_annotation
+from webhook.placement.stamp import placement_annotation, placement_annotations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload, wants_plan
 
@@ -83,13 +87,12 @@ class PlanStep:
             # A pod of a gang without a place is not planned: alone it could get a place away from its gang.
             if replayed is not None or is_of_gang(obj, namespace) or _was_let_in(obj):
                 return replayed
-        grown = self._grown(self.snapshot, workload)
-        remaining = self.snapshot
-        # A growing gang is planned without its reservation, because the grown gang contains its held seats.
-        if shared_gang_changed(remaining, grown):
-            remaining = remaining.ended(grown.gangs[0].name)
-        rules = queue_rules(self._settings, self._now)
-        plan = plan_in_turn(remaining, grown, self._waiting, self._rivals, self._limits, rules)
+        asked = self._without_former_place(self.snapshot, workload)
+        remaining = self._remaining(self.snapshot, asked)
+        plan = self._of_held_place(self.snapshot, asked)
+        if plan is None:
+            rules = queue_rules(self._settings, self._now)
+            plan = plan_in_turn(remaining, asked, self._waiting, self._rivals, self._limits, rules)
         if workload.awaits_kueue:
             plan = until_admitted(plan, remaining)
             if gated_by_kueue and _has_idle_place(self.snapshot, plan):
@@ -108,21 +111,38 @@ class PlanStep:
     def _names_waiting(self) -> Iterator[str]:
         return (gang.group.name for gang in self._waiting())
 
-    def _grown(self, snapshot: Snapshot, workload: Workload) -> Workload:
-        """Returns the workload; for an update, without the former plan's node affinity in gangs of replicas.
+    def _of_held_place(self, snapshot: Snapshot, workload: Workload) -> WorkloadPlan | None:
+        """Returns the plan of an updated object whose gang keeps the seats that it holds, else None."""
+        if self._request.operation != "UPDATE" or workload.suspended:
+            return None
+        return plan_resized(snapshot, workload, self._limits(self._request.namespace))
 
-        Replicas share a template, whose affinity names the places of the replicas that exist; a new replica
-        needs another place. A single gang that grows keeps the affinity, because its pods stay where they
-        are.
-        """
+    def _remaining(self, snapshot: Snapshot, workload: Workload) -> Snapshot:
+        """Returns the cluster without the gangs that are planned anew although they hold a place: a growing
+        gang of several objects, because the grown gang contains its held seats, and changed replicas of a
+        LeaderWorkerSet, because their pods are replaced."""
+        if shared_gang_changed(snapshot, workload):
+            return snapshot.ended(workload.gangs[0].name)
+        if self._request.operation == "UPDATE" and workload.kind == "LeaderWorkerSet":
+            for group in workload.gangs:
+                held = snapshot.holding(group.name)
+                if held is not None and replay(snapshot, group, held) is None:
+                    snapshot = snapshot.ended(group.name)
+        return snapshot
+
+    def _without_former_place(self, snapshot: Snapshot, workload: Workload) -> Workload:
+        """Returns the workload; for an update, without the node affinity that former plans wrote.
+
+        Pods that run stay where they are, and pods that come are pinned anew when they are created."""
         old = self._request.old_object
         if self._request.operation != "UPDATE" or old is None:
             return workload
-        written = terms_of_annotation(snapshot, placement_annotation(find(old, ("metadata", "annotations"))))
-        gangs = (
-            group if group.name == workload.name else without_placement_affinity(group, written)
-            for group in workload.gangs
-        )
+        try:
+            notes = placement_annotations(old, self._read(old))
+        except InputError:  # it was stored before Bayplan was installed
+            return workload
+        written = reduce(or_, (terms_of_annotation(snapshot, note) for note in notes), PlacementTerms())
+        gangs = (without_placement_affinity(group, written) for group in workload.gangs)
         return replace(workload, gangs=tuple(gangs))
 
     def _updates_nothing(self, workload: Workload) -> bool:

@@ -170,10 +170,12 @@ def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> J
         return pod
     domains = {domain for reservation in held for domain in reservation.domains}
     hosts = frozenset(host for reservation in held for host in hosts_of(snapshot, reservation))
+    # If the gang has grown into further places, no place of the annotation may exclude them.
+    current = domains.intersection(note.domains) if domains.issubset(note.domains) else ()
     former = PlacementAnnotation(
         note.decision,
         note.topology,
-        tuple(domain for domain in note.domains if domain not in domains),
+        tuple(domain for domain in note.domains if domain not in current),
         note.nodes if note.nodes != hosts else frozenset(),
     )
     after = remove_placement_affinity(affinity, terms_of_annotation(snapshot, former))

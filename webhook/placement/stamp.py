@@ -28,6 +28,7 @@ from webhook.workloads.keys.annotation_keys import (
     RESERVATION,
 )
 from webhook.workloads.shared_gangs.pod_groups import MAIN
+from webhook.workloads.templates import value_at
 
 Json = dict[str, Any]
 
@@ -278,3 +279,12 @@ def placement_annotation(annotations: Any) -> PlacementAnnotation:
         return PlacementAnnotation(decision, topology, domains, nodes, waits, stated, waits_for_eviction)
     except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError, RecursionError):
         return PlacementAnnotation()
+
+
+def placement_annotations(obj: Mapping[str, Any], workload: Workload) -> tuple[PlacementAnnotation, ...]:
+    """Returns the placement annotations of an object and each of its templates, without repetitions.
+
+    They differ once the gang has grown or moved: templates keep the annotation of the first place."""
+    places = [("metadata",), *(template.metadata_path for template in workload.templates)]
+    notes = (placement_annotation((value_at(obj, place) or {}).get("annotations") or {}) for place in places)
+    return tuple(dict.fromkeys(note for note in notes if note.decision))

@@ -15,7 +15,7 @@ from webhook.kube.state.gang_size import gang_size_left
 from webhook.placement.pod_gang import gang_name_of, is_of_gang
 from webhook.placement.shared_gangs.gang_members import GangMember
 from webhook.placement.shared_gangs.gang_seat import stamped_seats
-from webhook.placement.stamp import PlacementAnnotation, placement_annotation
+from webhook.placement.stamp import PlacementAnnotation, placement_annotation, placement_annotations
 from webhook.placement.stated_amounts import as_noted
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.fields import Field
@@ -180,7 +180,7 @@ def work_from(
         note.in_queue,
         reservation_ids(annotations),
         finished(item),
-        _notes(item, workload),
+        placement_annotations(item, workload),
         bool(item["metadata"].get("deletionTimestamp")),
         failed(item),
         workload.skip,
@@ -323,12 +323,3 @@ def _ref(item: Json, api_version: str, kind: str) -> Ref:
 def _calls_pods_a_gang(item: Json, workload: Workload) -> bool:
     places = (template.metadata_path for template in workload.templates)
     return any(GANG_OF in ((value_at(item, place) or {}).get("annotations") or {}) for place in places)
-
-
-def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
-    """Returns the placement annotations on the object and each of its templates, without repetitions."""
-    places = [("metadata",), *(template.metadata_path for template in workload.templates)]
-    placements = (
-        placement_annotation((value_at(item, place) or {}).get("annotations") or {}) for place in places
-    )
-    return tuple(dict.fromkeys(note for note in placements if note.decision))
