@@ -33,7 +33,7 @@ from webhook.admission.own_keys import without_foreign_plan, without_gang_labels
 from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.size import too_large_before
 from webhook.admission.too_long import took_too_long
-from webhook.admission.updates.reapply import with_applied, with_former_templates
+from webhook.admission.updates.reapply import with_applied, with_former_counts, with_former_templates
 from webhook.admission.updates.unchanged import replacement_warning
 from webhook.admission.used_topology import still_used
 from webhook.jsontools.diff import equal, patch_between
@@ -159,9 +159,11 @@ def _mutate(context: RequestContext, obj: Json) -> Decision:
     evaluation = Evaluation(context, obj)
 
     def as_created() -> Json | None:
-        return _result_as_created(context.as_created(), obj)
+        counted = with_former_counts(obj, old or {}, evaluation.original)
+        return _result_as_created(context.as_created(), planless(counted))
 
-    restored = with_former_templates(obj, context.request.old_object, evaluation.original, as_created)
+    old, planless = context.request.old_object, evaluation.without_plan
+    restored = with_former_templates(obj, old, evaluation.original, as_created, planless)
     return _admit(context, evaluation if restored is obj else Evaluation(context, restored), restored)
 
 

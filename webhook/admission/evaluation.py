@@ -21,6 +21,7 @@ from webhook.admission.bounds import check_bounds
 from webhook.admission.context import RequestContext
 from webhook.admission.plan_step import PlanStep
 from webhook.admission.updates.fewer_replicas import fewer_replicas
+from webhook.admission.updates.reapply import without_plan
 from webhook.admission.updates.unchanged import changeable_templates, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
@@ -29,7 +30,11 @@ from webhook.jsontools.path import Path, find
 from webhook.placement.gate import is_gated
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.planning import with_claims
-from webhook.placement.pod_affinity import is_pinned, terms_of_annotation, without_former_placement
+from webhook.placement.pod_affinity import (
+    is_pinned,
+    terms_of_annotation,
+    without_former_placement,
+)
 from webhook.placement.pod_gang import has_stamped_template
 from webhook.placement.schedulers.evictions import before_evictions
 from webhook.placement.schedulers.kai_queue import within_kai_queue
@@ -202,6 +207,15 @@ class Evaluation:
         if self._snapshot is None or self.original.kind != "Pod":  # the fields of unknown kinds are unchecked
             return obj
         return without_former_placement(obj, self._snapshot, self._context.request.namespace)
+
+    def without_plan(self, obj: Json) -> Json:
+        """Returns the object without what the plan of its gang wrote into its templates."""
+        if self._snapshot is None:
+            return obj
+        try:
+            return without_plan(obj, self.workload(obj), self._snapshot)
+        except InputError:  # it was stored before Bayplan was installed
+            return obj
 
     def kept_off_reserved(self, obj: Json) -> Json:
         """Returns the object; a new GPU pod that has no place and waits for none gets an affinity that keeps

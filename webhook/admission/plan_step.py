@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
-from typing import Any
+from typing import Any, Literal
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
@@ -27,16 +25,20 @@ from webhook.jsontools.path import find
 from webhook.placement.hold import has_bound_pod
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.planning import plan_workload
-from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
+from webhook.placement.pod_affinity import terms_of_object, without_placement_affinity
 from webhook.placement.pod_gang import has_stamped_template, is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.schedulers.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
 from webhook.placement.shared_gangs.gang_seat import shared_gang_changed
-from webhook.placement.stamp import placement_annotation, placement_annotations
+from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload, wants_plan
 
 Json = Mapping[str, Any]
+
+
+_Part = Literal["", "size", "gangs"]
+"""What is planned: the gangs, only their size, or nothing."""
 
 
 _Amounts = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
@@ -69,7 +71,10 @@ class PlanStep:
         """Returns the plan of the object's gangs. None if there is nothing to plan, or if the object is a pod
         that may only follow the plan of its gang, and the gang has none.
         """
-        if self.snapshot is None or not wants_plan(workload) or self._updates_nothing(workload):
+        if self.snapshot is None or not wants_plan(workload):
+            return None
+        part = self._planned_part(workload)
+        if not part:
             return None
         if workload.kueue_places:  # only to refuse what can never run, which an owner shows before its pods
             plan = None if workload.owner else plan_workload(self.snapshot, workload)
@@ -90,6 +95,8 @@ class PlanStep:
         asked = self._without_former_place(self.snapshot, workload)
         remaining = self._remaining(self.snapshot, asked)
         plan = self._of_held_place(self.snapshot, asked)
+        if plan is None and part == "size":
+            return None
         if plan is None:
             rules = queue_rules(self._settings, self._now)
             plan = plan_in_turn(remaining, asked, self._waiting, self._rivals, self._limits, rules)
@@ -138,27 +145,28 @@ class PlanStep:
         if self._request.operation != "UPDATE" or old is None:
             return workload
         try:
-            notes = placement_annotations(old, self._read(old))
+            written = terms_of_object(old, self._read(old), snapshot)
         except InputError:  # it was stored before Bayplan was installed
             return workload
-        written = reduce(or_, (terms_of_annotation(snapshot, note) for note in notes), PlacementTerms())
         gangs = (without_placement_affinity(group, written) for group in workload.gangs)
         return replace(workload, gangs=tuple(gangs))
 
-    def _updates_nothing(self, workload: Workload) -> bool:
-        """Returns whether the request is an update that changes no gangs, or whose kind has immutable
-        templates. An update that resumes an object, or scales it up from no pods, always changes them.
-        """
-        if self._request.operation != "UPDATE":
-            return False
+    def _planned_part(self, workload: Workload) -> _Part:
+        """Returns what is planned: the gangs of a new object, or those that an update changes; of a kind with
+        immutable templates only the size of a gang; nothing if an update changes no gang.
+
+        An update that resumes an object, or scales it up from no pods, always changes its gangs."""
         old = self._request.old_object
+        if self._request.operation != "UPDATE":
+            return "gangs"
+        changed: _Part = "size" if workload.template_immutable else "gangs"
         try:
             before = self._read(old) if old is not None else workload
         except InputError:  # it was stored before Bayplan was installed
-            return workload.template_immutable
+            return changed
         if starts_pods(before, workload):
-            return False
-        return workload.template_immutable or before.gangs == workload.gangs
+            return "gangs"
+        return "" if before.gangs == workload.gangs or workload.kind == "Pod" else changed
 
     def _as_first_answered(self, gang_plan: GangPlan) -> GangPlan:
         """Returns the plan of a gang with the first answer that it got in this request, if still true.

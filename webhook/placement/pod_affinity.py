@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -23,7 +25,12 @@ from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
 from webhook.placement.pod_gang import held_for
-from webhook.placement.stamp import PlacementAnnotation, placement_annotation
+from webhook.placement.stamp import (
+    PlacementAnnotation,
+    placement_annotation,
+    placement_annotations,
+)
+from webhook.workloads import Workload
 from webhook.workloads.node_affinity import REQUIRED
 
 Json = Mapping[str, Any]
@@ -180,6 +187,12 @@ def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> J
     )
     after = remove_placement_affinity(affinity, terms_of_annotation(snapshot, former))
     return pod if after == affinity else {**pod, "spec": {**spec, "affinity": after}}
+
+
+def terms_of_object(obj: Json, workload: Workload, snapshot: Snapshot) -> PlacementTerms:
+    """Returns the affinity that plans wrote into the templates of an object, by its annotations."""
+    notes = placement_annotations(obj, workload)
+    return reduce(or_, (terms_of_annotation(snapshot, note) for note in notes), PlacementTerms())
 
 
 def _levels(snapshot: Snapshot, topology: str) -> tuple[str, ...]:

@@ -44,6 +44,10 @@ if it waits for new nodes too. Its pods have the gate only while other gangs are
 (`schedulers.evictions`)."""
 
 
+OF_PLAN = frozenset((PLACEMENT, RESERVATION, POD_SET, GANG_OF))
+"""The annotations that the plan writes into pod templates."""
+
+
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
 """Kinds in whose templates admission writes the name of the gang, if their pods are one gang: the kind of a
 pod's owner alone does not tell whether they are."""

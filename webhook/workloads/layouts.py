@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from planner.model.deadline import poll
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field, shown
+from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, POLICIES
 
 LARGEST_GANGS = 10_000
 """Maximum number of replicas of one object that are each a gang; Kubernetes itself supports 5,000 nodes."""
@@ -18,13 +19,14 @@ LARGEST_REPLICAS = 1_000
 NOTHING = Field(None)
 """A field that is missing."""
 
+COUNTS = frozenset(("replicas", "minReplicas", "maxReplicas", "numOfHosts", "size"))
+"""The fields beside pod templates that say how many pods an object creates, and that may change."""
+
 PodSetKey = tuple[str, int, Path]
 """What identifies a PodSet of an object: its name, its number of pods, and the path of its template."""
 
 BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
-"""KAI's annotation: how many pods of a Job start together."""
-EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-"""JobSet's annotation: the level of which each child Job gets a domain of its own."""
+"""KAI's annotation: how many pods of a Job start together. The policy of the same name writes it, too."""
 EXCLUSIVE_SUBGROUP = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 """LeaderWorkerSet's annotation: the level of which each subgroup of a replica gets a domain of its own."""
 
@@ -140,6 +142,8 @@ def job(obj: Field) -> WorkloadLayout:
     main = _job_template("main", obj.get("spec"))
     stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
     own = stated.count_in_text()
+    if own is not None and policy_wrote_size(obj.get("metadata", "annotations", POLICIES).value):
+        own = main.count  # it was right when the Job was new; the controller lowers it
     if _is_loose(obj.get("spec"), main, own):
         return replace(one_gang([main]), loose=True)
     if own is None or own == main.count:
@@ -149,6 +153,12 @@ def job(obj: Field) -> WorkloadLayout:
         raise stated.error(f"asks for {own} pods together, {runs}; use at most {main.count}")
     differs = f"{BATCH_MIN_MEMBER} is {own}, the Job runs {main.count} pods at a time"
     return one_gang([main], (f"{differs}: KAI may start it with {own}, the plan is for {main.count}",))
+
+
+def policy_wrote_size(policies: object) -> bool:
+    """Returns whether Bayplan's policy wrote `BATCH_MIN_MEMBER`, not a user. `policies`: the value of the
+    annotation `bayplan.dev/policies`, NAME,NAME@REVISION."""
+    return "kai-batch-min-member" in str(policies or "").partition("@")[0].split(",")
 
 
 def cron_job(obj: Field) -> WorkloadLayout:

@@ -21,7 +21,7 @@ from webhook.policy.functions.workloads import places
 from webhook.policy.loading.files import load_paths
 from webhook.policy.model.policy import Expression
 from webhook.wire.request import from_object
-from webhook.workloads.layouts import EXCLUSIVE_JOBSET
+from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET
 from webhook.workloads.read_templates import ReadTemplates
 
 ROOT = Path(__file__).parents[3]

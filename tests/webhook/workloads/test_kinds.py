@@ -154,6 +154,20 @@ def test_kai_starting_a_job_with_fewer_pods_is_told() -> None:
     assert "4" in gang.warnings[0]
 
 
+@pytest.mark.parametrize("parallelism", [2, 4, 8])
+def test_a_gang_size_that_a_policy_wrote_does_not_keep_a_job_from_being_scaled(parallelism: int) -> None:
+    """Its author did not state it: scaled down, the Job was refused, and unknown to the controller."""
+    notes = {
+        "kai.scheduler/batch-min-member": "4",
+        "bayplan.dev/policies": "kai-batch-min-member,kai-queue@abc",
+    }
+    job = o.changed(
+        o.changed(o.JOB, ("spec", "parallelism"), parallelism), ("spec", "completions"), parallelism
+    )
+    (gang,) = read(o.annotated(job, notes)).gangs
+    assert (gang.size, gang.warnings) == (parallelism, ())
+
+
 def test_min_available_beats_the_sum() -> None:
     """The workers above minAvailable are left out of the gang; the master never is."""
     obj = o.changed(o.PYTORCH_JOB, ("spec", "runPolicy"), {"schedulingPolicy": {"minAvailable": 2}})

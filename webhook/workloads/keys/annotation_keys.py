@@ -1,4 +1,4 @@
-"""The keys that Bayplan itself writes onto objects, and two keys of users that are read in several packages.
+"""The keys that Bayplan itself writes onto objects, and three keys of users that several packages read.
 
 The keys that policies write are defined in the policies. The other annotations of users are in `options`.
 """
@@ -53,3 +53,7 @@ RESTARTABLE = "bayplan.dev/restartable"
 DEFRAGMENTATION = "bayplan.dev/defragmentation"
 """Annotation of a node that `bayplan defrag --apply` or the leader has cordoned, as JSON: the goal, the gang
 to be placed, the time, and whether the leader did it."""
+
+
+EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+"""JobSet's annotation: the level of which each child Job gets a domain of its own."""

@@ -18,7 +18,7 @@ from planner.model.podgroup import Constraint, FabricStrategy, FabricWish
 from planner.model.topology import HOSTNAME
 from planner.node.gpu_sharing import DEVICES, FRACTION, MEMORY
 from webhook.workloads.fields import Field
-from webhook.workloads.layouts import EXCLUSIVE_JOBSET
+from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET
 
 Meaning = Literal[
     "topology", "required", "preferred", "unconstrained", "slice", "slice-preferred", "slice-size",

@@ -21,6 +21,7 @@ from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.jsontools.path import find
 from webhook.placement.hold_limits import HoldLimits
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 from webhook.workloads.keys.annotation_keys import PLACEMENT, RESERVATION
 
@@ -42,10 +43,12 @@ def with_workers(obj: Json, workers: int) -> Json:
     return o.changed(obj, (*GROUPS, 0, "replicas"), workers)
 
 
-def asked(obj: Json, on: Snapshot, old: Json | None = None, **environment: Any) -> Decision:
+def asked(
+    obj: Json, on: Snapshot, old: Json | None = None, by: PolicySet | None = None, **environment: Any
+) -> Decision:
     """The decision of the mutating call on a new object, or on an update of the old one."""
     request = from_object(obj, uid="uid", operation="UPDATE" if old else "CREATE", old_object=old)
-    return decide(request, policies(), on, "mutate", Environment(**environment))
+    return decide(request, by or policies(), on, "mutate", Environment(**environment))
 
 
 def reserved(decision: Decision) -> list[Reservation]:

@@ -27,6 +27,9 @@ def job(
     }
 
 
+OWNER = {"apiVersion": "example.com/v1", "kind": "Study", "name": "s", "uid": "s", "controller": True}
+
+
 def told_sizes(item: dict[str, Any]) -> list[int]:
     """The gang sizes that the controller tells KAI."""
     work = work_from(item, Where(), "batch/v1", "Job")
@@ -50,3 +53,21 @@ def test_what_was_told_already_is_not_told_again() -> None:
 def test_a_size_that_the_user_chose_stays() -> None:
     """Only a size that the policy wrote is lowered."""
     assert told_sizes(job(1, policies="kai-queue@abc")) == []
+
+
+def test_kai_is_told_of_a_job_that_was_scaled_down() -> None:
+    """Told four, it would start no pod of two again."""
+    item = job(0)
+    item["spec"]["parallelism"] = item["spec"]["completions"] = 2
+    assert told_sizes(item) == [2]
+
+
+def test_kai_is_told_nothing_of_a_job_that_was_scaled_to_zero() -> None:
+    """It may be scaled up again, as a gang."""
+    item = job(0)
+    item["spec"]["parallelism"] = 0
+    work = work_from(
+        {**item, "metadata": {**item["metadata"], "ownerReferences": [OWNER]}}, Where(), "batch/v1", "Job"
+    )
+    assert work is not None, "it has an owner"
+    assert work.size_left == 0
