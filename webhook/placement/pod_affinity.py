@@ -24,7 +24,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
-from webhook.placement.pod_gang import held_for
+from webhook.placement.pod_gang import seats_for
 from webhook.placement.stamp import (
     PlacementAnnotation,
     placement_annotation,
@@ -163,14 +163,14 @@ def _requirement(expression: Json) -> Requirement:
 
 
 def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
-    """Returns the pod without the affinity to places that its gang has left; the pod itself if it has none.
+    """Returns a new pod without the affinity to places that its gang has left; the pod itself if it has none.
 
     The pod's annotation names the place of the earlier plan. The template of an object with several gangs
     names the places of all of them; the pod keeps only that of its own gang."""
     metadata = pod.get("metadata")
     annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}
     note = placement_annotation(annotations)
-    held, is_held = held_for(snapshot, pod, namespace)
+    held, is_held = seats_for(snapshot, pod, namespace)
     spec = pod.get("spec")
     affinity = spec.get("affinity") if isinstance(spec, Mapping) else None
     if not is_held or not isinstance(spec, Mapping) or not isinstance(affinity, Mapping):

@@ -10,12 +10,14 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import kind_of
+from planner.model.names import kind_of, namespace_of
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
 from webhook.placement.gate import is_gated
+from webhook.placement.hold import bound_seats
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
+from webhook.workloads import KINDS
 from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET
 from webhook.workloads.shared_gangs.pod_groups import JOINED_KINDS
 from webhook.workloads.stored import controller_of, controller_row, reservation_ids
@@ -82,6 +84,40 @@ def held_for(
     above = (snapshot.holding(gang) for gang in gangs_above(pod, namespace))
     held = tuple(reservation for reservation in above if reservation is not None)[:1]
     return held, bool(held)
+
+
+SCALED_KINDS = frozenset(row.name for row in KINDS.values() if row.holds or row.each_pod) - {
+    "Pod",
+    "Job",
+    "JobSet",
+    "LeaderWorkerSet",
+}
+"""Kinds of which one gang may get more pods by a request in which Bayplan does not see its object, or has no
+place for them. The pods of a Job are left out: it starts a pod as soon as another has ended, which a snapshot
+may not show yet."""
+
+
+def seats_for(
+    snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
+) -> tuple[tuple[Reservation, ...], bool]:
+    """Returns the reservations of a new pod's gang, and whether the gang was planned, as `held_for` does.
+
+    If each seat has a bound pod, the result is `((), True)`: the gang was scaled up (`kubectl scale`), and
+    the pod waits until the controller has reserved a seat for it. A pod that replaces one which is about to
+    end waits too, until the controller has seen it."""
+    held, is_held = held_for(snapshot, pod, namespace)
+    full = len(held) == 1 and has_stamped_template(pod) and _is_full(snapshot, held[0], pod)
+    return ((), True) if full else (held, is_held)
+
+
+def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
+    """Returns whether each seat of a gang that may be scaled up has a bound pod other than `pod`."""
+    is_replica = held.gang.count("/") > 2
+    name = f"{namespace_of(held.gang)}/{_metadata(pod).get('name') or ''}"
+    seats = sum(seat.count for seat in held.assignments)
+    return (
+        kind_of(held.gang) in SCALED_KINDS and not is_replica and bound_seats(snapshot, held, name) >= seats
+    )
 
 
 def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) -> bool:
@@ -164,20 +200,22 @@ def replay_for_pod(
 ) -> WorkloadPlan | None:
     """Returns the plan that a pod's gang already has; None if the pod is to be planned by itself.
 
-    The plan repeats the gang's reservations (`held_for`), or is a plan with the decision `queued`, which
-    makes the pod wait at the gate. Three kinds of pods wait: those of a replica that holds nothing yet while
-    its object was admitted for other replicas, those whose template says that the gang was `queued`, and
-    those of a gang whose name `waiting` returns; the last two only if the pod does not have the gate yet.
+    The plan repeats the gang's reservations (`seats_for`), or is a plan with the decision `queued`, which
+    makes the pod wait at the gate. Four kinds of pods wait: those of a replica that holds nothing yet while
+    its object was admitted for other replicas, those for which their gang has no seat left, those whose
+    template says that the gang was `queued`, and those of a gang whose name `waiting` returns; the last two
+    only if the pod does not have the gate yet.
     `waiting` is called only if nothing else decides, because it reads all workloads. `own`: the pod as a gang
     of its own."""
-    held, is_held = held_for(snapshot, pod, namespace)
+    held, is_held = seats_for(snapshot, pod, namespace)
     if held and not has_stamped_template(pod) and any(_is_other_group(r, own) for r in held):
         return None
     if held:
         pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
         return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
     if is_held:
-        return _waiting(snapshot, gang_name_of(pod, namespace), own)
+        gang = gang_name_of(pod, namespace) or next(iter(gangs_above(pod, namespace)), own.name)
+        return _waiting(snapshot, gang, own)
     above = () if is_gated(pod) else gangs_above(pod, namespace)
     if queued and above:
         return _waiting(snapshot, above[0], own)

@@ -28,6 +28,7 @@ from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
+from webhook.placement.hold_limits import HOLD_LIMIT, HoldLimits, over_limit
 
 
 def resized(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservation | Answer | None:
@@ -69,6 +70,38 @@ def resized(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservati
 
     fresh = _with_most(extended, extra_pods(gang))
     return plan(remaining, group) if fresh is None else _as_it_holds(remaining, gang, held, fresh)
+
+
+def further_pods(group: PodGroup, held: Reservation) -> int:
+    """Returns how many more pods the gang needs than it has seats for."""
+    seats = _by_pod_set(held.assignments)
+    return sum(max(0, pod_set.count - seats[pod_set.name]) for pod_set in group.pod_sets)
+
+
+def surplus_seats(group: PodGroup, held: Reservation) -> int:
+    """Returns how many seats the gang has that it can never use."""
+    needed = Counter({pod_set.name: max(pod_set.count, pod_set.max_count) for pod_set in group.pod_sets})
+    return (_by_pod_set(held.assignments) - needed).total()
+
+
+def resized_within(
+    snapshot: Snapshot, group: PodGroup, held: Reservation, limits: HoldLimits
+) -> Reservation | Answer | None:
+    """Returns the result of `resized` within the limits of the gang's namespace. An answer is `queued` or
+    `rejected`, and says what the gang lacks beside its seats."""
+    outcome = resized(snapshot, group, held)
+    if isinstance(outcome, Reservation):
+        limit = over_limit(snapshot, outcome, limits) if further_pods(group, held) else ""
+        if not limit:
+            return outcome
+        return Answer(group.name, "queued", reason=HOLD_LIMIT, message=f"{limit}.")
+    if outcome is not None and outcome.decision == "admitted":
+        where = "/".join(outcome.domain) or "other nodes"
+        message = (
+            f"its pods stay where they run. All of it would fit in {where}, if deleted and applied again."
+        )
+        return Answer(group.name, "queued", reason="NoRoomBeside", message=message)
+    return outcome
 
 
 def _needed_seats(snapshot: Snapshot, gang: PodGroup, held: Reservation) -> tuple[Assignment, ...]:

@@ -14,7 +14,6 @@ towards the limits of the namespace.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
@@ -23,8 +22,8 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.replay import answer_of, replay
-from webhook.placement.hold_limits import HOLD_LIMIT, HoldLimits, over_limit
-from webhook.placement.resized import resized
+from webhook.placement.hold_limits import HoldLimits
+from webhook.placement.resized import further_pods, resized_within
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
 
@@ -39,45 +38,24 @@ def plan_resized(snapshot: Snapshot, workload: Workload, limits: HoldLimits) -> 
     held = snapshot.holding(group.name)
     if held is None or replay(snapshot, group, held) is not None:
         return None
-    outcome = resized(snapshot, group, held)
+    outcome = resized_within(snapshot, group, held, limits)
     if outcome is None:
         return None
-    further = _further_pods(group, held)
+    further = further_pods(group, held)
     if isinstance(outcome, Reservation):
-        limit = over_limit(snapshot, outcome, limits) if further else ""
-        if not limit:
-            return _placed(snapshot.with_reservation(outcome), group, outcome, further)
-        outcome = Answer(group.name, "queued", reason=HOLD_LIMIT, message=f"{limit}.")
-    if further and group.on_unavailable == "reject":
-        return _refused(snapshot, group, outcome)
-    if further and outcome.decision == "rejected" and not snapshot.runs(held):
-        return _refused(snapshot, group, outcome)
+        return _placed(snapshot.with_reservation(outcome), group, outcome, further)
+    never = outcome.decision == "rejected" and not snapshot.runs(held)
+    if further and (never or group.on_unavailable == "reject"):
+        return WorkloadPlan((GangPlan(group, outcome),), snapshot)
     return _kept(snapshot, group, held, outcome, further)
-
-
-def _further_pods(group: PodGroup, held: Reservation) -> int:
-    """Returns how many more pods the gang needs than it has seats for."""
-    seats: Counter[str] = Counter()
-    for seat in held.assignments:
-        seats[seat.pod_set] += seat.count
-    return sum(max(0, pod_set.count - seats[pod_set.name]) for pod_set in group.pod_sets)
-
-
-def _refused(snapshot: Snapshot, group: PodGroup, answer: Answer) -> WorkloadPlan:
-    if answer.decision == "admitted":
-        answer = replace(answer, decision="queued", message=_where_whole(answer))
-    return WorkloadPlan((GangPlan(group, answer),), snapshot)
 
 
 def _placed(after: Snapshot, group: PodGroup, reservation: Reservation, further: int) -> WorkloadPlan:
     """Returns the plan of the gang with its new seats. `after`: the cluster with them."""
     answer = plan(after, group)  # repeats the place, with the warnings about the request
     if further:
-        answer = replace(
-            answer,
-            reason="Placed",
-            message=f"{_pods(further)} got a place beside those of the gang, which stay where they are.",
-        )
+        message = f"{_pods(further)} got a place beside those of the gang, which stay where they are."
+        answer = replace(answer, reason="Placed", message=message)
     return WorkloadPlan((GangPlan(group, answer, reservation),), after)
 
 
@@ -86,19 +64,12 @@ def _kept(
 ) -> WorkloadPlan:
     """Returns the plan of the gang on the seats that it has, with a warning that says what is lacking.
 
-    `answer`: the planner's for the whole gang, as if it had no pods."""
+    `answer`: why the gang gets nothing else."""
     where = f" in {'/'.join(held.domain)}" if held.domain else ""
     lack = f"and has no place beside it for {_pods(further)}" if further else "which does not serve as asked"
-    why = answer.message if answer.decision != "admitted" else _where_whole(answer)
-    warning = f"{group.name} keeps its place{where}, {lack}: {why}"
+    warning = f"{group.name} keeps its place{where}, {lack}: {answer.message}"
     kept = replace(answer_of(held, "AlreadyReserved", warning), warnings=(*group.warnings, warning))
     return WorkloadPlan((GangPlan(group, kept, held),), snapshot)
-
-
-def _where_whole(answer: Answer) -> str:
-    """Returns text that says where the whole gang has a place if its pods do not stay."""
-    where = "/".join(answer.domain) or "other nodes"
-    return f"its pods stay where they run. All of it would fit in {where}, if deleted and applied again"
 
 
 def _pods(further: int) -> str:

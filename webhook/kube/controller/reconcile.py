@@ -16,8 +16,9 @@ The rules:
 4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; gated pods of a
    gang with `on-unavailable: admit`, or that has started and holds nothing by choice, at once, with or
    without a place; those of a gang for which its scheduler evicts others once the nodes that no other gang is
-   about to use are enough for it. A late member gets room beside what its gang holds, before the queue. KAI
-   is told if a Job's gang has become smaller, even if Kueue places it.
+   about to use are enough for it. A late member gets room beside what its gang holds, before the queue, and
+   so do pods by which a gang was scaled up; the surplus of one that was scaled down is released. KAI is told
+   if a Job's gang has become smaller, even if Kueue places it.
 5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: no later gang delays the
    first gang without a place.
 
@@ -32,10 +33,11 @@ from functools import reduce
 from operator import or_
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.names import namespace_of
+from planner.model.names import kind_of, namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.plan import plan
+from planner.planning.replay import answer_of
 from planner.planning.reservation import headroom
 from webhook.kube.controller.evictions import evictions
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
@@ -64,6 +66,7 @@ from webhook.kube.controller.steps import (
 )
 from webhook.kube.controller.waiting.queue import queue
 from webhook.kube.controller.world import World
+from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang, on_seats
 from webhook.kube.state.kueue_flavors import (
     of_bound_pods,
@@ -72,13 +75,15 @@ from webhook.kube.state.kueue_flavors import (
     within_flavors,
     without_labels,
 )
-from webhook.placement.hold import is_used
+from webhook.placement.hold import bound_seats, is_used
 from webhook.placement.pod_affinity import (
     PlacementTerms,
     terms_of_annotation,
     terms_of_reservation,
     without_placement_affinity,
 )
+from webhook.placement.pod_gang import SCALED_KINDS
+from webhook.placement.resized import further_pods, resized_within, surplus_seats
 from webhook.placement.shared_gangs.gang_members import GangMember
 
 
@@ -154,6 +159,8 @@ class _Due:
         seated = tuple(pod for pod in gang.pods if pod.brought_by not in late_uids)
         reservation = self._moved(replace(gang, pods=seated), reservation)
         gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
+        if kind_of(gang.name) in SCALED_KINDS:
+            gated = self._scaled(world, replace(gang, pods=seated), reservation, gated)
         if gated:
             self.actions.append(LetIn(gang, reservation, gated))
         elif gang.name in self.memory.unnoted or any(ref.uid in world.queued_uids for ref in gang.refs):
@@ -162,6 +169,32 @@ class _Due:
             own = (ref for ref in all_refs if ref.uid == member.uid)
             pods = tuple(pod for pod in gang.pods if pod.brought_by == member.uid)
             self._join(world, replace(gang, refs=(*gang.refs, *own), pods=pods), member)
+
+    def _scaled(
+        self, world: World, gang: Gang, held: Reservation, gated: tuple[Unbound, ...]
+    ) -> tuple[Unbound, ...]:
+        """Rule 4: reserves as many seats as a scaled gang needs, and admits its gated pods, or reports that
+        there is no room. Returns the gated pods that have seats already.
+
+        A reservation that is new may be for an update that the watch does not show yet.
+        """
+        group = _freed(self.snapshot, gang).group
+        is_new = not gated and world.now - held.created < GRACE_SECONDS
+        if is_new or not (further_pods(group, held) or surplus_seats(group, held)):
+            return gated
+        outcome = resized_within(self.snapshot, group, held, world.limits(namespace_of(gang.name)))
+        if isinstance(outcome, Reservation):
+            self.snapshot = self.snapshot.with_reservation(outcome)
+            room, answer = headroom(self.snapshot, outcome), answer_of(outcome)
+            self.actions.append(Admit(replace(gang, pods=gated), answer, outcome, room))
+            return ()
+        if outcome is None:
+            return gated
+        if group.on_unavailable == "admit":
+            return gated
+        self.actions.append(Beside(gang, gang.name, outcome))
+        taken = bound_seats(self.snapshot, held, "") + sum(not pod.gated for pod in gang.pods)
+        return gated[: max(0, sum(seat.count for seat in held.assignments) - taken)]
 
     def restore(self, gang: Gang) -> None:
         """Rule 3: reserves a place again for a gang whose reservation has vanished, or reports that there is

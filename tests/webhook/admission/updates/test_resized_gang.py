@@ -160,7 +160,7 @@ def test_a_gang_of_one_rack_stays_where_it_runs_though_another_rack_is_larger() 
     (warning,) = decision.response.warnings
     assert warning == (
         "team/RayCluster/demo keeps its place in r1, and has no place beside it for 2 more pods: its pods "
-        "stay where they run. All of it would fit in r2, if deleted and applied again"
+        "stay where they run. All of it would fit in r2, if deleted and applied again."
     )
 
 
