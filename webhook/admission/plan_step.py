@@ -77,7 +77,8 @@ class PlanStep:
         if not part:
             return None
         if workload.kueue_places:  # only to refuse what can never run, which an owner shows before its pods
-            plan = None if workload.owner else plan_workload(self.snapshot, workload)
+            is_first = self._request.operation == "CREATE" and not workload.owner
+            plan = plan_workload(self.snapshot, workload) if is_first else None
             return plan and replace(plan, whole=_is_whole(workload))
         gated_by_kueue = workload.kind == "Pod" and comes_to_kueues_gate(workload, self._request.operation)
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
