@@ -21,6 +21,7 @@ from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resolved import ResolvedPodGroup, resolved_group
 from planner.model.topology import ROOT, Domain, Topology
+from planner.model.words import counted
 from planner.node.eligibility import permits
 from planner.request.device_claims import with_devices
 from planner.request.levels import level_key
@@ -100,7 +101,8 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
     if topology is None or not _satisfies_required_levels(snapshot, gang, topology, reservation):
         return None
     where = f" in {'/'.join(reservation.domain)}" if reservation.domain else ""
-    message = f"{gang.size} pods keep the place that was reserved for them{where}."
+    pods_keep = "pods keep the place that was reserved for them"
+    message = f"{counted(gang.size, 'pod keeps the place that was reserved for it', pods_keep)}{where}."
     answer = answer_of(reservation, "AlreadyReserved", message)
     return replace(answer, warnings=(*gang.warnings, *warnings))
 

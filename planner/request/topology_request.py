@@ -16,6 +16,7 @@ from planner.model.pod_class import PodClass, merged
 from planner.model.podgroup import Constraint
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
 from planner.model.topology import ROOT, Topology
+from planner.model.words import pods
 from planner.request.levels import NVLINK_WORDS, level_key, nvlink_exclusions, nvlink_group_of
 from planner.request.segments import segmented
 from planner.request.validation import Refusal
@@ -310,4 +311,4 @@ def _multiples(count: int, size: int) -> str:
     if size < 1:
         return "a slice size of 1 or more"
     below, above = count // size * size, -(-count // size) * size
-    return " or ".join(f"{n} pods" for n in (below, above) if n)
+    return " or ".join(pods(n) for n in (below, above) if n)

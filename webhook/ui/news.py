@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from planner.model.words import counted
 from webhook.kube.standing import GangStanding, holding
 from webhook.ui.picture import DecisionEntry
 
@@ -33,6 +34,7 @@ def _standing(gang: GangStanding) -> tuple[str, str]:
     if gang.state == "stuck":  # it lost its place, and there is no other
         return "Replanned", gang.waits_for(wide=True)
     place = f" in {holding(gang.reservation)}" if gang.reservation is not None else ""
+    words = counted(gang.pods, "pod has its place", "pods have their place")
     if gang.state == "admitted":
-        return "Admitted", f"{gang.pods} pods have their place{place}"
-    return "Reserved", f"{gang.pods} pods have their place{place}"
+        return "Admitted", f"{words}{place}"
+    return "Reserved", f"{words}{place}"

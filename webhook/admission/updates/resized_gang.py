@@ -20,6 +20,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
+from planner.model.words import counted
 from planner.planning.plan import plan
 from planner.planning.replay import answer_of, replay
 from webhook.placement.hold_limits import HoldLimits
@@ -54,7 +55,9 @@ def _placed(after: Snapshot, group: PodGroup, reservation: Reservation, further:
     """Returns the plan of the gang with its new seats. `after`: the cluster with them."""
     answer = plan(after, group)  # repeats the place, with the warnings about the request
     if further:
-        message = f"{_pods(further)} got a place beside those of the gang, which stay where they are."
+        message = (
+            f"{counted(further, 'more pod')} got a place beside those of the gang, which stay where they are."
+        )
         answer = replace(answer, reason="Placed", message=message)
     return WorkloadPlan((GangPlan(group, answer, reservation),), after)
 
@@ -66,11 +69,11 @@ def _kept(
 
     `answer`: why the gang gets nothing else."""
     where = f" in {'/'.join(held.domain)}" if held.domain else ""
-    lack = f"and has no place beside it for {_pods(further)}" if further else "which does not serve as asked"
+    lack = (
+        f"and has no place beside it for {counted(further, 'more pod')}"
+        if further
+        else "which does not serve as asked"
+    )
     warning = f"{group.name} keeps its place{where}, {lack}: {answer.message}"
     kept = replace(answer_of(held, "AlreadyReserved", warning), warnings=(*group.warnings, warning))
     return WorkloadPlan((GangPlan(group, kept, held),), snapshot)
-
-
-def _pods(further: int) -> str:
-    return f"{further} more pod{'s' if further > 1 else ''}"

@@ -89,7 +89,7 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
     queue.
     """
     since = f", for {age(gang.created, seen.now)}" if gang.created else ""
-    asked = f"{gang.pods} pods, {gang.gpus} GPUs, priority {gang.priority}"
+    asked = f"{counted(gang.pods, 'pod')}, {counted(gang.gpus, 'GPU')}, priority {gang.priority}"
     match gang.state:
         case "waiting":
             number = f"{gang.position} of {len(seen.queue)} in the queue"
