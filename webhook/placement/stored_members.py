@@ -46,7 +46,7 @@ def rejected_with_stored(
     others = [member for member in stored(group.name) if member.name != workload.name]
     if not others:
         return planned
-    whole = with_whole_gang(workload, [workload, *map(_anywhere, others)])
+    whole = with_whole_gang(workload, map(_anywhere, (workload, *others)))
     present = without_unknown_members(whole, whole.gangs[0])
     if present.size > share.size:  # more than start together: some of them may be leftovers
         return planned
@@ -68,8 +68,8 @@ def _lacks_members(placed: GangPlan, size: int) -> bool:
 
 
 def _anywhere(member: Workload) -> Workload:
-    """Returns the member without required node affinity: a plan may have pinned its pods to their seats, and
-    the gang may move."""
+    """Returns the member without required node affinity: a plan may have pinned its pods to their seats, or
+    kept them off the places of others, and the gang may move."""
     share = member.share
     if share is None:
         return member

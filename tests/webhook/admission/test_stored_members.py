@@ -22,6 +22,7 @@ from webhook.wire.request import from_object
 from webhook.workloads import Workload, read
 
 HOST = "kubernetes.io/hostname"
+RACK = "cloud.provider.com/topology-rack"
 GANG = "team/PodGroup/demo"
 
 
@@ -101,6 +102,19 @@ def test_the_place_of_a_stored_pod_refuses_no_pod() -> None:
     other = next(name for name in HALL.nodes if name != seat.node)
     second = o.changed(member(1, 4), ("spec", "nodeSelector"), {HOST: other})
     assert refusal(second, holding(first), after(stored(first))) == ""
+
+
+def test_the_place_of_the_pod_itself_refuses_it_not() -> None:
+    """A plan for it alone may pin it to a rack where the stored pod may not be; the gang could move."""
+    racks = {node.labels[RACK]: name for name, node in HALL.nodes.items() if not node.taints}
+    own, other = list(racks.values())[:2]
+    first = o.changed(member(0, level=RACK), ("spec", "nodeSelector"), {HOST: other})
+    term = {"matchExpressions": [{"key": HOST, "operator": "In", "values": [own]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    pinned = o.changed(member(1, level=RACK), ("spec", "affinity"), {"nodeAffinity": required})
+    assert refusal(pinned, HALL, after(first)) == ""
+    selected = o.changed(member(1, level=RACK), ("spec", "nodeSelector"), {HOST: own})
+    assert "which exists already" in refusal(selected, HALL, after(first))
 
 
 def test_more_stored_pods_than_the_group_has_refuse_nothing() -> None:

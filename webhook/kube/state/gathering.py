@@ -8,7 +8,7 @@ same PodGroup are one gang, as in admission (`webhook.workloads.shared_gangs.mer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.model.podgroup import PodGroup
@@ -145,6 +145,14 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
             held_back=held_back,
         )
     return result
+
+
+def members_of(gang: str, works: Iterable[Work], pods: Iterable[Unbound]) -> Iterator[GangMember]:
+    """Yields the objects of a gang of several objects, without the pods that one of them creates."""
+    by_uid = {work.ref.uid: work for work in works}
+    own: Iterable[Work | Unbound] = (work for work in by_uid.values() if _shared_gang(work) == gang)
+    joined = (pod for pod in pods if pod.member is not None and _gang_of(pod, by_uid) == (gang, pod.ref.uid))
+    yield from (entry.member for entry in (*own, *joined) if entry.member is not None)
 
 
 def on_seats(pods: Iterable[Unbound], seats: Mapping[str, SeatNames]) -> tuple[Unbound, ...]:

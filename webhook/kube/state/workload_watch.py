@@ -30,7 +30,7 @@ from webhook.kube.state.gangs import (
     unbound_from,
     work_from,
 )
-from webhook.kube.state.gathering import gangs_of
+from webhook.kube.state.gathering import gangs_of, members_of
 from webhook.placement.fair_order import WaitingGang
 from webhook.workloads import Workload, WorkloadKind
 from webhook.workloads.shared_gangs.pod_groups import POD_GANGS, PodGroups, joinable
@@ -126,8 +126,7 @@ class QueueWatch(Watches):
         """
         namespace = namespace_of(gang)
         works = [work for work in self.works(namespace) if not (work.finished or work.leaving)]
-        combined = gangs_of(works, self.unbound(namespace)).get(gang)
-        return tuple(member.workload for member in combined.members) if combined is not None else ()
+        return tuple(member.workload for member in members_of(gang, works, self.unbound(namespace)))
 
     def rechosen(self) -> None:
         """Records that the settings have changed, so that the queue is computed again."""
