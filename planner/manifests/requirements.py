@@ -1,6 +1,7 @@
-"""Reads and writes requirements on labels and fields, in label selectors and node selector terms.
+"""Reads and writes requirements on labels and fields, in label selectors and node selector terms; reads
+tolerations.
 
-Sources: meta/v1 LabelSelector, core/v1 NodeSelectorTerm.
+Sources: meta/v1 LabelSelector, core/v1 NodeSelectorTerm, core/v1 Toleration.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from collections.abc import Mapping
 
 from planner.manifests.fields import maps, strings, text, texts
 from planner.model.errors import InputError, Where
-from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
+from planner.model.labels import NODE_NAME_FIELD, Requirement, Term, Toleration
 
 SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 """The operators of a LabelSelector."""
 
 NODE_OPERATORS = (*SELECTOR_OPERATORS, "Gt", "Lt")
 """The operators of a NodeSelectorTerm."""
+
+TOLERATING = ("Equal", "Exists", "Gt", "Lt")
+"""The operators of a toleration."""
 
 
 def selector_from(selector: Mapping[str, object], where: Where) -> Term:
@@ -80,3 +84,24 @@ def node_term_json(term: Term) -> dict[str, list[dict[str, object]]]:
         "matchFields": [requirement_json(r) for r in term if r.key == NODE_NAME_FIELD],
     }
     return {kind: stated for kind, stated in split.items() if stated}
+
+
+def _tolerating(entry: Mapping[str, object], place: Where) -> str:
+    operator = text(entry.get("operator"), place) or "Equal"
+    if operator not in TOLERATING:
+        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", place)
+    return operator
+
+
+def tolerations_of(spec: Mapping[str, object], where: Where) -> tuple[Toleration, ...]:
+    """Returns the tolerations in the spec of a pod or of a ResourceFlavor. Raises `InputError`."""
+    place = where.below("tolerations")
+    return tuple(
+        Toleration(
+            key=text(entry.get("key"), place.below(f"[{index}].key")),
+            operator=_tolerating(entry, place.below(f"[{index}].operator")),
+            value=text(entry.get("value"), place.below(f"[{index}].value")),
+            effect=text(entry.get("effect"), place.below(f"[{index}].effect")),
+        )
+        for index, entry in enumerate(maps(spec.get("tolerations"), place))
+    )

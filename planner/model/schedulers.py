@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.model.labels import Toleration
+
 KAI = "kai-scheduler"
 
 
@@ -53,6 +55,8 @@ class SchedulersSeen:
     quotas: Mapping[str, Mapping[str, QueueBound]] = field(default_factory=dict)
     """The amounts that non-preemptible pods may use, by KAI Queue and resource (`gpu`, `cpu`, `memory`; base
     units): the lowest quota of the Queue and its parents."""
+    queue_tolerations: Mapping[str, tuple[Toleration, ...]] = field(default_factory=dict)
+    """By Kueue LocalQueue (NAMESPACE/NAME), the tolerations that its ResourceFlavors add to the pods."""
 
 
 NOTHING_SEEN = SchedulersSeen()

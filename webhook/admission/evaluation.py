@@ -38,7 +38,7 @@ from webhook.placement.pod_affinity import (
 from webhook.placement.pod_gang import has_stamped_template
 from webhook.placement.schedulers.evictions import before_evictions
 from webhook.placement.schedulers.kai_queue import within_kai_queue
-from webhook.placement.schedulers.kueue_admission import in_kueues_queue
+from webhook.placement.schedulers.kueue_admission import in_kueues_queue, with_flavor_tolerations
 from webhook.placement.shared_gangs.gang_seat import with_gang_seat
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
@@ -191,7 +191,12 @@ class Evaluation:
         workload = self._unseated(obj)
         if snapshot is None or workload.name in environment.sharing:
             return plan
-        return rejected_with_stored(snapshot, plan, workload, environment.stored_members)
+        seen = snapshot.base.schedulers
+
+        def stored(gang: str) -> list[Workload]:
+            return [with_flavor_tolerations(member, seen) for member in environment.stored_members(gang)]
+
+        return rejected_with_stored(snapshot, plan, workload, stored)
 
     def _before(self, workload: Workload) -> Workload:
         """Returns the workload of the object before an update; `workload` if there is none or it is

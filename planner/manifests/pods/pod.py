@@ -23,12 +23,12 @@ from planner.manifests.numa import alignment_of
 from planner.manifests.pods.gpu_sharing import SHARE_KEYS, share_asked
 from planner.manifests.pods.host_ports import host_ports
 from planner.manifests.pods.pod_affinity import spreads_of, terms_of
-from planner.manifests.requirements import node_term_from
+from planner.manifests.requirements import node_term_from, tolerations_of
 from planner.manifests.volumes import claims_of
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.host_ports import port_labels, port_terms
-from planner.model.labels import Term, Toleration
+from planner.model.labels import Term
 from planner.model.pod import NodeSelection, PodShape
 
 CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
@@ -38,8 +38,6 @@ CONTAINER_LISTS = (*CONTAINERS, INIT_CONTAINERS)
 
 AMOUNTS = ("limits", "requests")
 """The fields of `resources` that state amounts."""
-
-TOLERATING = ("Equal", "Exists", "Gt", "Lt")
 
 POD_LEVEL = ("cpu", "memory", "hugepages-")
 """Prefixes of the resources for which the pod-level amount replaces the sum of its containers."""
@@ -193,7 +191,7 @@ def _read(
         node_selector=texts(spec.get("nodeSelector"), where.below("nodeSelector")),
         affinity=_required_terms(node_affinity, where.below("affinity.nodeAffinity")),
         preferences=_preferred_terms(node_affinity, where.below("affinity.nodeAffinity")),
-        tolerations=_tolerations(spec, where),
+        tolerations=tolerations_of(spec, where),
         alignment=alignment_of(spec, where),
         claims=uses_from(spec, {}, where),
         volumes=claims_of(spec, where),
@@ -220,7 +218,7 @@ def kueue_selection(
     if labels.get(KUEUE_MANAGED) != "true":
         return None
     return NodeSelection(
-        texts(spec.get("nodeSelector"), where.below("nodeSelector")), _tolerations(spec, where)
+        texts(spec.get("nodeSelector"), where.below("nodeSelector")), tolerations_of(spec, where)
     )
 
 
@@ -315,24 +313,4 @@ def _preferred_terms(node_affinity: Mapping[str, object], where: Where) -> tuple
             ),
         )
         for index, entry in enumerate(entries)
-    )
-
-
-def _tolerating(entry: Mapping[str, object], place: Where) -> str:
-    operator = text(entry.get("operator"), place) or "Equal"
-    if operator not in TOLERATING:
-        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", place)
-    return operator
-
-
-def _tolerations(spec: Mapping[str, object], where: Where) -> tuple[Toleration, ...]:
-    place = where.below("tolerations")
-    return tuple(
-        Toleration(
-            key=text(entry.get("key"), place.below(f"[{index}].key")),
-            operator=_tolerating(entry, place.below(f"[{index}].operator")),
-            value=text(entry.get("value"), place.below(f"[{index}].value")),
-            effect=text(entry.get("effect"), place.below(f"[{index}].effect")),
-        )
-        for index, entry in enumerate(maps(spec.get("tolerations"), place))
     )

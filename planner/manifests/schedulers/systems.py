@@ -195,6 +195,7 @@ class SchedulerSigns:
             self.kueue.topologies(),
             gpu_limits=self.kai.lowest_limits(),
             quotas=self.kai.lowest_quotas(),
+            queue_tolerations=self.kueue.tolerations(),
         )
 
     def _followed(self, topologies: Iterable[Topology]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -226,6 +227,7 @@ def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()
         seen.queue_topologies,
         gpu_limits=seen.gpu_limits,
         quotas=seen.quotas,
+        queue_tolerations=seen.queue_tolerations,
         watched=True,
     )
 

@@ -14,6 +14,9 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.labels import Toleration
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodSet
 from planner.model.schedulers import KUEUE, SchedulersSeen
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
@@ -25,11 +28,40 @@ def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) ->
     """
     if KUEUE not in seen.shown:
         return workload
+    if workload.suspends and operation != "CREATE":
+        return workload
+    workload = with_flavor_tolerations(workload, seen)
     if workload.suspends:  # suspended by Kueue's own webhook, called before or after Bayplan's
-        return replace(workload, suspended=True, holds=False) if operation == "CREATE" else workload
+        return replace(workload, suspended=True, holds=False)
     if seen.queue_topologies.get(workload.kueue):
         return replace(workload, kueue_places=True)
     return replace(workload, awaits_kueue=workload.holds)
+
+
+def with_flavor_tolerations(workload: Workload, seen: SchedulersSeen) -> Workload:
+    """Returns the workload with the tolerations of all flavors of its queue: Kueue adds those of the flavor
+    that it chooses when it admits the workload. Without them, tainted nodes would count as closed to it.
+    """
+    tolerations = seen.queue_tolerations.get(workload.kueue, ())
+    if not tolerations:
+        return workload
+    changed: dict[int, tuple[PodSet, ...]] = {}
+    """By identity, because the replicas of an object share their PodSets."""
+
+    def tolerant(sets: tuple[PodSet, ...]) -> tuple[PodSet, ...]:
+        if id(sets) not in changed:
+            changed[id(sets)] = tuple(replace(own, shape=_tolerant(own.shape, tolerations)) for own in sets)
+        return changed[id(sets)]
+
+    share = workload.share
+    if share is not None:
+        share = replace(share, own=tolerant(share.own), known_sets=tolerant(share.known_sets))
+    gangs = tuple(replace(group, pod_sets=tolerant(group.pod_sets)) for group in workload.gangs)
+    return replace(workload, gangs=gangs, share=share)
+
+
+def _tolerant(shape: PodShape, tolerations: tuple[Toleration, ...]) -> PodShape:
+    return replace(shape, tolerations=tuple(dict.fromkeys((*shape.tolerations, *tolerations))))
 
 
 def until_admitted(plan: WorkloadPlan, before: Snapshot) -> WorkloadPlan:
