@@ -15,6 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.words import counted, listed
 from planner.planning.plan import plan
 from webhook.placement.planning import NO_ROOM_BESIDE, without_unknown_members
+from webhook.placement.shared_gangs.gang_seat import without_slices
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
 from webhook.workloads.shared_gangs.merge import with_whole_gang
@@ -47,7 +48,7 @@ def rejected_with_stored(
     if not others:
         return planned
     whole = with_whole_gang(workload, map(_anywhere, (workload, *others)))
-    present = without_unknown_members(whole, whole.gangs[0])
+    present = without_slices(without_unknown_members(whole, whole.gangs[0]))
     if present.size > share.size:  # more than start together: some of them may be leftovers
         return planned
     answer = plan(snapshot.ended(group.name), present)

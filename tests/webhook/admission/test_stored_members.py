@@ -117,6 +117,17 @@ def test_the_place_of_the_pod_itself_refuses_it_not() -> None:
     assert "which exists already" in refusal(selected, HALL, after(first))
 
 
+def test_slices_that_the_stored_pods_do_not_fill_yet_refuse_no_pod() -> None:
+    """The second pod of eight is larger than the first: neither slice of four is complete."""
+    slices = {
+        "kueue.x-k8s.io/podset-slice-required-topology": RACK,
+        "kueue.x-k8s.io/podset-slice-size": "4",
+    }
+    small, large = (o.annotated(member(gpus, gpus, size=32, level=""), slices) for gpus in (4, 8))
+    first = asked(small)
+    assert refusal(large, holding(first), after(stored(first))) == ""
+
+
 def test_more_stored_pods_than_the_group_has_refuse_nothing() -> None:
     """Some of them may be leftovers of a former group with this name."""
     leftovers = [copy.deepcopy(member(number)) for number in range(2)]

@@ -21,7 +21,7 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.names import namespace_of
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resolved import ResolvedShape
 from planner.planning.replay import fingerprint
@@ -172,4 +172,14 @@ def _alone(workload: Workload, share: GangShare, group: PodGroup, why: str, advi
     alone = replace(
         group, name=workload.name, pod_sets=share.own, within=(), warnings=(*group.warnings, warning)
     )
-    return replace(workload, gangs=(alone,), share=None)
+    return replace(workload, gangs=(without_slices(alone),), share=None)
+
+
+def without_slices(group: PodGroup) -> PodGroup:
+    """Returns the gang without slices, which a part of its pods need not fill."""
+
+    def unsliced(constraint: Constraint) -> Constraint:
+        return replace(constraint, slice_level="", slice_size=0, segments=False)
+
+    sets = tuple(replace(own, constraint=unsliced(own.constraint)) for own in group.pod_sets)
+    return replace(group, pod_sets=sets, constraint=unsliced(group.constraint))
