@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.pod import PodShape
+from planner.model.topology import HOSTNAME
 from planner.model.words import counted, listed
 from planner.planning.plan import plan
 from webhook.placement.planning import NO_ROOM_BESIDE, without_unknown_members
@@ -69,10 +71,16 @@ def _lacks_members(placed: GangPlan, size: int) -> bool:
 
 
 def _anywhere(member: Workload) -> Workload:
-    """Returns the member without required node affinity: a plan may have pinned its pods to their seats, or
-    kept them off the places of others, and the gang may move."""
+    """Returns the member without required node affinity and host selector: a plan may have pinned its pods to
+    their seats, or kept them off the places of others, Kueue may have chosen their hosts, and the gang may
+    move."""
     share = member.share
     if share is None:
         return member
-    own = tuple(replace(own, shape=replace(own.shape, affinity=())) for own in share.own)
+    own = tuple(replace(own, shape=_unpinned(own.shape)) for own in share.own)
     return replace(member, share=replace(share, own=own))
+
+
+def _unpinned(shape: PodShape) -> PodShape:
+    selector = {key: value for key, value in shape.node_selector.items() if key != HOSTNAME}
+    return replace(shape, affinity=(), node_selector=selector)

@@ -107,14 +107,18 @@ def test_the_place_of_a_stored_pod_refuses_no_pod() -> None:
 def test_the_place_of_the_pod_itself_refuses_it_not() -> None:
     """A plan for it alone may pin it to a rack where the stored pod may not be; the gang could move."""
     racks = {node.labels[RACK]: name for name, node in HALL.nodes.items() if not node.taints}
-    own, other = list(racks.values())[:2]
-    first = o.changed(member(0, level=RACK), ("spec", "nodeSelector"), {HOST: other})
-    term = {"matchExpressions": [{"key": HOST, "operator": "In", "values": [own]}]}
+    own, other = list(racks)[:2]
+    first = o.changed(member(0, level=RACK), ("spec", "nodeSelector"), {RACK: other})
+    term = {"matchExpressions": [{"key": HOST, "operator": "In", "values": [racks[own]]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     pinned = o.changed(member(1, level=RACK), ("spec", "affinity"), {"nodeAffinity": required})
     assert refusal(pinned, HALL, after(first)) == ""
-    selected = o.changed(member(1, level=RACK), ("spec", "nodeSelector"), {HOST: own})
-    assert "which exists already" in refusal(selected, HALL, after(first))
+
+
+def test_the_host_that_kueue_chose_for_a_stored_pod_refuses_no_pod() -> None:
+    """Kueue places pods by a node selector; the node has gone since, and Kueue chooses another."""
+    first = o.changed(queued(member(0, 1)), ("spec", "nodeSelector"), {HOST: "gone"})
+    assert refusal(queued(member(1, 7)), PLACES, after(first)) == ""
 
 
 def test_slices_that_the_stored_pods_do_not_fill_yet_refuse_no_pod() -> None:
