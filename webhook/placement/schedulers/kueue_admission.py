@@ -45,8 +45,8 @@ def with_flavor_tolerations(workload: Workload, seen: SchedulersSeen) -> Workloa
     tolerations = seen.queue_tolerations.get(workload.kueue, ())
     if not tolerations:
         return workload
+    # By identity, because the replicas of an object share their PodSets.
     changed: dict[int, tuple[PodSet, ...]] = {}
-    """By identity, because the replicas of an object share their PodSets."""
 
     def tolerant(sets: tuple[PodSet, ...]) -> tuple[PodSet, ...]:
         if id(sets) not in changed:
