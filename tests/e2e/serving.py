@@ -43,8 +43,10 @@ def replicas_of(
         fleet.make(nodes(racks, hosts))
         replicas.start()
         replicas.configure()
-        yield replicas
-        replicas.unconfigure()
+        try:
+            yield replicas
+        finally:  # also after a skip: other files use the same control plane
+            replicas.unconfigure()
     finally:
         replicas.stop()
         fleet.remove()
