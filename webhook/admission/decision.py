@@ -30,7 +30,7 @@ from webhook.admission.ledger_steps import (
 )
 from webhook.admission.modes import ModeInForce, answer_in
 from webhook.admission.own_keys import without_foreign_plan, without_gang_labels
-from webhook.admission.response import completed, refusal, with_changes
+from webhook.admission.response import completed, kept_off, refusal, with_changes
 from webhook.admission.size import too_large_before
 from webhook.admission.too_long import took_too_long
 from webhook.admission.updates.reapply import with_applied, with_former_counts, with_former_templates
@@ -38,6 +38,7 @@ from webhook.admission.updates.unchanged import replacement_warning
 from webhook.admission.used_topology import still_used
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import find
+from webhook.placement.gate import is_gated
 from webhook.placement.stamp import (
     PlacementAnnotation,
     annotate,
@@ -293,6 +294,13 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
     plan = evaluation.make_plan(obj)
     findings = run_validating(context.policies, context.request, obj, evaluation)
     refused = refusal((), findings, plan)
+    if (
+        refused is not None
+        and plan is not None
+        and findings.allowed
+        and _is_admitted(context.request, obj, plan)
+    ):
+        refused = kept_off(plan, context.snapshot)
     lost = _place_lost(context.request, obj, plan) if refused is None else None
     steps = _validated_steps(context, evaluation, obj, plan) if refused is None else ()
     return Decision(
@@ -304,6 +312,15 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
         revision=context.policies.revision,
         unless_held=lost,
     )
+
+
+def _is_admitted(request: AdmissionRequest, obj: Json, plan: WorkloadPlan) -> bool:
+    """Returns whether the mutating call has let in a new pod without a place, as it requests. The pod got an
+    affinity then that excludes the nodes which gangs hold whole.
+    """
+    asks = plan.first.group.on_unavailable == "admit"
+    is_new_pod = request.kind.kind == "Pod" and request.operation == "CREATE"
+    return asks and is_new_pod and _placement(obj).decision == "queued" and not is_gated(obj)
 
 
 def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None) -> Response | None:

@@ -9,8 +9,9 @@ from functools import partial
 import orjson
 
 from planner.bandwidth.preferred_level import bandwidth_warning
+from planner.cluster.snapshot import Snapshot
 from planner.model.names import object_of
-from planner.model.words import joined
+from planner.model.words import joined, listed
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.failures import Failure
@@ -18,12 +19,16 @@ from webhook.policy.engine.findings import Findings, message_of
 from webhook.policy.engine.mutation.mutate import Effect
 from webhook.policy.engine.validate import ANNOTATION_LIMIT
 from webhook.wire.review import Response
+from webhook.workloads.options import ON_UNAVAILABLE
 
 CHANGED = "changed"
 """The audit annotation with what each policy changed: a JSON object of JSON pointers by policy name."""
 
 EXEMPT = "exempt"
 """The audit annotation with the exemptions that undid what policies did, and with expired exemptions."""
+
+MOST_GANGS = 3
+"""Maximum number of gangs that a refusal names."""
 
 MAX_POINTERS = 16
 """Maximum number of JSON pointers per policy: people read audit annotations, and the API server limits their
@@ -40,6 +45,19 @@ def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | 
         return _plan_refusal(plan) if plan is not None else None
     code, reason = (422, "Invalid") if failed else (findings.code, findings.reason)
     return Response(False, code=code, reason=reason, message=message_of((*failed, *findings.refusals)))
+
+
+def kept_off(plan: WorkloadPlan, snapshot: Snapshot | None) -> Response:
+    """Returns the refusal of a pod that asks not to be queued, and may use only nodes that gangs hold whole:
+    its affinity excludes these, and cannot change once the pod is stored."""
+    gangs = list(dict.fromkeys(snapshot.holders.values())) if snapshot is not None else []
+    hold = "holds" if len(gangs) == 1 else "hold"
+    message = (
+        f"{plan.first.group.name} may use only nodes that {listed(gangs, MOST_GANGS)} {hold} now, and asks "
+        "not to be queued: its node affinity would keep it off them for good. Would work: "
+        f"{ON_UNAVAILABLE}: queue, or to apply it again once they have ended."
+    )
+    return Response(False, code=403, reason="Forbidden", message=message)
 
 
 def completed(
