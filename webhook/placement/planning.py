@@ -176,7 +176,8 @@ def _held_back(placed: list[GangPlan]) -> tuple[GangPlan, ...]:
     first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
     fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
     gangs = replicas_of(first.group.name, len(placed))
-    together = f"{fits} of {gangs} have room, and they start together or not at all"
+    verb = "has" if fits == 1 else "have"
+    together = f"{fits} of {gangs} {verb} room, and they start together or not at all"
 
     def waiting(gang_plan: GangPlan) -> GangPlan:
         answer = gang_plan.answer

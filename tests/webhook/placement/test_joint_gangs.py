@@ -37,7 +37,7 @@ def test_a_job_set_with_a_rack_for_one_of_its_jobs_waits_as_a_whole() -> None:
     assert plan.reservations == ()
     first, second = (gang_plan.answer for gang_plan in plan.placed)
     assert (first.decision, first.reason, second.decision) == ("queued", "WaitsForAll", "queued")
-    assert first.message.startswith("1 of 2 Jobs have room, and they start together or not at all: ")
+    assert first.message.startswith("1 of 2 Jobs has room, and they start together or not at all: ")
     assert second.reason == "NoRoomNow"
     assert second.message == first.message
 

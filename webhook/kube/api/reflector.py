@@ -148,7 +148,7 @@ class Reflector:
             self.handler.replaced((), 2**62)  # newer than any object: the handler keeps none
             self.synced.set()
             return False
-        self.forbidden = False
+        self.forbidden = self.missing = False
         self._version = str(self._listed)
         self.handler.replaced(items, self._listed)
         self.synced.set()
