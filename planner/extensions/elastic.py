@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from planner.model.podgroup import PodGroup
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place
+
+T = TypeVar("T")
 
 
 def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outcome:
     """Returns the placement with the most pods, by binary search. `minimum`: the placement of the minimum
     counts. `place`: the search for a problem with given counts."""
-    highest = extra_pods(problem.gang)
-    best, low, high = minimum, 0, highest
-    middle = highest  # the maximum first: it is the most frequent result
+
+    def placed(extra: int) -> Outcome | None:
+        outcome = place(problem.resized(counts_with(problem.gang, extra)))
+        return outcome if outcome.best is not None else None
+
+    return with_most(placed, 1, extra_pods(problem.gang)) or minimum
+
+
+def with_most(attempt: Callable[[int], T | None], fewest: int, most: int) -> T | None:
+    """Returns the result of `attempt` for the largest number from `fewest` to `most` for which it returns
+    something, by binary search; None if there is no such number. What works for a number works for all
+    smaller ones."""
+    best, low, high = None, fewest - 1, most
+    middle = most  # the maximum first: it is the most frequent result
     while low < high:
-        outcome = place(problem.resized(counts_with(problem.gang, middle)))
-        if outcome.best is not None:
-            best, low = outcome, middle
+        result = attempt(middle)
+        if result is not None:
+            best, low = result, middle
         else:
             high = middle - 1
         middle = (low + high + 1) // 2

@@ -11,11 +11,11 @@ grows from five pods to seven, and B shrinks from four to three:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.extensions.elastic import counts_with, extra_pods
+from planner.extensions.elastic import counts_with, extra_pods, with_most
 from planner.model.answer import Answer
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.natural_order import natural
@@ -68,7 +68,7 @@ def resized(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservati
         added = {name: max(0, counts[name] - seated[name]) for name in counts}
         return _near_first(remaining, gang, kept, added)
 
-    fresh = _with_most(extended, extra_pods(gang))
+    fresh = with_most(extended, 0, extra_pods(gang))
     return plan(remaining, group) if fresh is None else _as_it_holds(remaining, gang, held, fresh)
 
 
@@ -128,7 +128,7 @@ def _near_first(
     def inside(count: int) -> Reservation | None:
         return beside(remaining, gang, kept, Counter(places[:count]), widest=len(kept.domain))
 
-    nearest = _with_most(inside, len(places))
+    nearest = with_most(inside, 0, len(places))
     if nearest is not None:
         seated = _by_pod_set(nearest.assignments) - _by_pod_set(kept.assignments)
         rest = Counter(added) - seated
@@ -138,21 +138,6 @@ def _near_first(
         if spread is not None:
             return spread
     return beside(remaining, gang, kept, added)
-
-
-def _with_most(extended: Callable[[int], Reservation | None], extra: int) -> Reservation | None:
-    """Returns the reservation with the most extra seats, at most `extra`, by binary search; None if there is
-    none without extra seats."""
-    best, low, high = None, -1, extra
-    middle = extra  # the maximum first: it is the most frequent result
-    while low < high:
-        fresh = extended(middle)
-        if fresh is not None:
-            best, low = fresh, middle
-        else:
-            high = middle - 1
-        middle = (low + high + 1) // 2
-    return best
 
 
 def _as_it_holds(
