@@ -50,6 +50,11 @@ class Reservation:
     traits: tuple[tuple[str, ReservedPodTraits], ...] = ()
 
     @property
+    def seats(self) -> int:
+        """The number of pods for which the reservation has room."""
+        return sum(assignment.count for assignment in self.assignments)
+
+    @property
     def touched(self) -> frozenset[str]:
         """The names of all nodes that the reservation holds or uses."""
         return self.nodes | {assignment.node for assignment in self.assignments}

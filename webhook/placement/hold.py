@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.names import namespace_of
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
@@ -49,6 +52,16 @@ def _is_carried(snapshot: Snapshot, gang: str, wants_devices: bool) -> bool:
 
 def _has_devices(pod: BoundPod) -> bool:
     return bool(pod.claims or pod.gpu_groups) or any("/" in name for name in pod.requests)
+
+
+def is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
+    """Returns whether each seat of a gang has a bound pod other than `pod`.
+
+    If so, `pod` does not replace a pod that has ended, and on the gang's nodes it would use capacity that no
+    reservation counts."""
+    metadata = pod.get("metadata") or {}
+    name = f"{namespace_of(held.gang)}/{metadata.get('name') or ''}"
+    return bound_seats(snapshot, held, name) >= held.seats
 
 
 def bound_seats(snapshot: Snapshot, reservation: Reservation, name: str) -> int:

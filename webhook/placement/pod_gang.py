@@ -10,12 +10,12 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import kind_of, namespace_of
+from planner.model.names import kind_of
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
 from webhook.placement.gate import is_gated
-from webhook.placement.hold import bound_seats
+from webhook.placement.hold import is_full
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS
 from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET
@@ -106,18 +106,13 @@ def seats_for(
     the pod waits until the controller has reserved a seat for it. A pod that replaces one which is about to
     end waits too, until the controller has seen it."""
     held, is_held = held_for(snapshot, pod, namespace)
-    full = len(held) == 1 and has_stamped_template(pod) and _is_full(snapshot, held[0], pod)
-    return ((), True) if full else (held, is_held)
+    if len(held) != 1 or not has_stamped_template(pod) or not _may_be_scaled(held[0].gang):
+        return held, is_held
+    return ((), True) if is_full(snapshot, held[0], pod) else (held, is_held)
 
 
-def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
-    """Returns whether each seat of a gang that may be scaled up has a bound pod other than `pod`."""
-    is_replica = held.gang.count("/") > 2
-    name = f"{namespace_of(held.gang)}/{_metadata(pod).get('name') or ''}"
-    seats = sum(seat.count for seat in held.assignments)
-    return (
-        kind_of(held.gang) in SCALED_KINDS and not is_replica and bound_seats(snapshot, held, name) >= seats
-    )
+def _may_be_scaled(gang: str) -> bool:
+    return kind_of(gang) in SCALED_KINDS and gang.count("/") == 2  # a replica has its size
 
 
 def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) -> bool:

@@ -212,7 +212,7 @@ def _table(reservations: Sequence[Reservation], now: float, *, wide: bool) -> No
         (
             reservation.gang,
             holding(reservation),
-            str(sum(assignment.count for assignment in reservation.assignments)),
+            str(reservation.seats),
             str(len(held_nodes(reservation))),
             Text(reservation.state, "green" if reservation.state == "claimed" else "yellow"),
             _left(reservation, now),

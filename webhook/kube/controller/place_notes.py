@@ -80,7 +80,7 @@ def place_words(reservation: Reservation) -> str:
 def assigned_words(held: Reservation) -> str:
     """Returns the names of the reserved nodes, and the number of pods, as text."""
     nodes = sorted({seat.node for seat in held.assignments}, key=natural)
-    pods = counted(sum(seat.count for seat in held.assignments), "pod")
+    pods = counted(held.seats, "pod")
     return f"{listed(nodes, MOST_NAMED)}: held for {pods}"
 
 

@@ -194,7 +194,7 @@ class _Due:
             return gated
         self.actions.append(Beside(gang, gang.name, outcome))
         taken = bound_seats(self.snapshot, held, "") + sum(not pod.gated for pod in gang.pods)
-        return gated[: max(0, sum(seat.count for seat in held.assignments) - taken)]
+        return gated[: max(0, held.seats - taken)]
 
     def restore(self, gang: Gang) -> None:
         """Rule 3: reserves a place again for a gang whose reservation has vanished, or reports that there is

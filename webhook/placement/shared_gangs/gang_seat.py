@@ -20,7 +20,6 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import namespace_of
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resolved import ResolvedShape
@@ -28,7 +27,7 @@ from planner.planning.replay import fingerprint
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
 from planner.request.volumes import with_volumes
-from webhook.placement.hold import bound_seats
+from webhook.placement.hold import is_full
 from webhook.placement.shared_gangs.seats import NODE_SEPARATOR, GangSeats
 from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import POD_SET, RESERVATION
@@ -51,8 +50,8 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
         return workload
     seats = GangSeats(held, snapshot.nodes, _arriving(snapshot, group, share))
     is_bare = workload.kind == "Pod" and not workload.owner
-    if is_bare and seats.total >= group.size and _is_full(snapshot, held, obj):
-        return _alone(workload, share, group, f"each of the {seats.total} seats of {group.name} has a pod")
+    if is_bare and held.seats >= group.size and is_full(snapshot, held, obj):
+        return _alone(workload, share, group, f"each of the {held.seats} seats of {group.name} has a pod")
     # `fresh`: the object names no reservation, so `POD_SET` in its templates names no seat of `held`.
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
     # If members are unknown, the seats of the reservation are used even if the request is unchanged. Without
@@ -67,7 +66,7 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     }
     if all(taken.values()):
         return _renamed(workload, share, taken, seats.group(group, share.own, taken))
-    if fresh and (workload.kind != "Pod" or seats.unknown_members or seats.total < group.size):
+    if fresh and (workload.kind != "Pod" or seats.unknown_members or held.seats < group.size):
         added = seats.names([own.name for own in share.own])
         return _renamed(
             workload, replace(share, adds_seats=True), added, seats.with_added_seats(group, share.own, added)
@@ -88,16 +87,6 @@ def _arriving(snapshot: Snapshot, group: PodGroup, share: GangShare) -> Mapping[
         own = with_volumes(snapshot, with_devices(snapshot, replace(group, pod_sets=share.own)))
         return {pod_set.name: pod_set.shape for pod_set in own.pod_sets}
     return {}
-
-
-def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
-    """Returns whether each seat of a gang that pods join has a bound pod other than `pod`.
-
-    If so, `pod` does not replace a pod that has ended, and on the gang's nodes it would use capacity that no
-    reservation counts."""
-    metadata = pod.get("metadata") or {}
-    name = f"{namespace_of(held.gang)}/{metadata.get('name') or ''}"
-    return bound_seats(snapshot, held, name) >= GangSeats(held, snapshot.nodes).total
 
 
 def with_whole_sets(

@@ -36,11 +36,6 @@ class GangSeats:
     arriving: Mapping[str, ResolvedShape] = field(default_factory=dict)
 
     @property
-    def total(self) -> int:
-        """The number of all seats."""
-        return sum(assignment.count for assignment in self.held.assignments)
-
-    @property
     def unknown_members(self) -> int:
         """The number of seats for members that are not known yet."""
         return self.count(OTHERS)
@@ -83,7 +78,7 @@ class GangSeats:
         `stamped`: the name that an earlier plan wrote onto their template. `fresh`: their object was not
         planned before; its pods have seats if they belong to a subgroup of the gang, or if the gang has a
         seat for each member."""
-        shared = own.name in share.parts or (self.unknown_members == 0 and self.total >= share.size)
+        shared = own.name in share.parts or (self.unknown_members == 0 and self.held.seats >= share.size)
         names = (stamped, own.name) if not fresh else (own.name,) if shared else ()
         fits = self.fitting(own)
         return next((name for name in names if name in fits and self.count(name) >= own.count), "")
