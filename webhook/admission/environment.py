@@ -78,11 +78,10 @@ class Environment:
     files). `stored_members`: returns the stored objects of a gang. `waiting`: returns the waiting gangs,
     unordered; some may hold a place already. `skips`: returns whether an owner NAMESPACE/KIND/NAME, or one
     above it, opts out of planning. `fenced`: reserved domains are tainted. `settings`: returns the settings
-    of a namespace. `configured`: the cluster's ConfigMap
-    `bayplan-parameters`. `parameters`: the parameters in force; None until `with_parameters`. `rivals`: an
-    estimate of how many other calls may choose the same places now (`webhook.server.rivals`). `late`: returns
-    whether the deadline has passed; all long work calls it. `now`: seconds since the epoch, for the order of
-    the queue; if infinite, a new gang is last.
+    of a namespace. `configured`: the cluster's ConfigMap `bayplan-parameters`. `parameters`: the parameters
+    in force; None until `with_parameters`. `rivals`: an estimate of how many other calls may choose the same
+    places now (`webhook.server.rivals`). `late`: returns whether the deadline has passed; all long work calls
+    it. `now`: seconds since the epoch, for the order of the queue; if infinite, a new gang is last.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)

@@ -30,11 +30,7 @@ from webhook.jsontools.path import Path, find
 from webhook.placement.gate import is_gated
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.planning import with_claims
-from webhook.placement.pod_affinity import (
-    is_pinned,
-    terms_of_annotation,
-    without_former_placement,
-)
+from webhook.placement.pod_affinity import is_pinned, terms_of_annotation, without_former_placement
 from webhook.placement.pod_gang import has_stamped_template
 from webhook.placement.schedulers.evictions import before_evictions
 from webhook.placement.schedulers.kai_queue import within_kai_queue

@@ -25,11 +25,7 @@ from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
 from webhook.placement.pod_gang import seats_for
-from webhook.placement.stamp import (
-    PlacementAnnotation,
-    placement_annotation,
-    placement_annotations,
-)
+from webhook.placement.stamp import PlacementAnnotation, placement_annotation, placement_annotations
 from webhook.workloads import Workload
 from webhook.workloads.node_affinity import REQUIRED
 

@@ -29,6 +29,7 @@ from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
 from webhook.placement.hold_limits import HOLD_LIMIT, HoldLimits, over_limit
+from webhook.placement.planning import NO_ROOM_BESIDE
 
 
 def resized(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservation | Answer | None:
@@ -100,7 +101,7 @@ def resized_within(
         message = (
             f"its pods stay where they run. All of it would fit in {where}, if deleted and applied again."
         )
-        return Answer(group.name, "queued", reason="NoRoomBeside", message=message)
+        return Answer(group.name, "queued", reason=NO_ROOM_BESIDE, message=message)
     return outcome
 
 

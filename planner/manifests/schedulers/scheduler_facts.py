@@ -131,7 +131,7 @@ FACTS = (
         preempts=True,
         places=True,
         leaves="what is suspended, or waits at the gate kueue.x-k8s.io/admission, holds nothing; "
-        "where a flavor has a topology, or a pod the gate kueue.x-k8s.io/topology, nothing is planned",
+        "where a flavor has a topology, or a pod the gate kueue.x-k8s.io/topology, it assigns the nodes",
     ),
     SchedulerFacts(
         DEFAULT_SCHEDULER,
