@@ -23,12 +23,12 @@ def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outc
     return with_most(placed, 1, extra_pods(problem.gang)) or minimum
 
 
-def with_most(attempt: Callable[[int], T | None], fewest: int, most: int) -> T | None:
-    """Returns the result of `attempt` for the largest number from `fewest` to `most` for which it returns
+def with_most(attempt: Callable[[int], T | None], lowest: int, highest: int) -> T | None:
+    """Returns the result of `attempt` for the largest number from `lowest` to `highest` for which it returns
     something, by binary search; None if there is no such number. What works for a number works for all
     smaller ones."""
-    best, low, high = None, fewest - 1, most
-    middle = most  # the maximum first: it is the most frequent result
+    best, low, high = None, lowest - 1, highest
+    middle = highest  # the maximum first: it is the most frequent result
     while low < high:
         result = attempt(middle)
         if result is not None:
