@@ -11,7 +11,7 @@ import orjson
 from planner.bandwidth.preferred_level import bandwidth_warning
 from planner.cluster.snapshot import Snapshot
 from planner.model.names import object_of
-from planner.model.words import joined, listed
+from planner.model.words import counted, joined
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.failures import Failure
@@ -26,9 +26,6 @@ CHANGED = "changed"
 
 EXEMPT = "exempt"
 """The audit annotation with the exemptions that undid what policies did, and with expired exemptions."""
-
-MOST_GANGS = 3
-"""Maximum number of gangs that a refusal names."""
 
 MAX_POINTERS = 16
 """Maximum number of JSON pointers per policy: people read audit annotations, and the API server limits their
@@ -50,12 +47,11 @@ def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | 
 def kept_off(plan: WorkloadPlan, snapshot: Snapshot | None) -> Response:
     """Returns the refusal of a pod that asks not to be queued, and may use only nodes that gangs hold whole:
     its affinity excludes these, and cannot change once the pod is stored."""
-    gangs = list(dict.fromkeys(snapshot.holders.values())) if snapshot is not None else []
-    hold = "holds" if len(gangs) == 1 else "hold"
+    held = counted(len(snapshot.holders), "node") if snapshot is not None else "nodes"
     message = (
-        f"{plan.first.group.name} may use only nodes that {listed(gangs, MOST_GANGS)} {hold} now, and asks "
-        "not to be queued: its node affinity would keep it off them for good. Would work: "
-        f"{ON_UNAVAILABLE}: queue, or to apply it again once they have ended."
+        f"{plan.first.group.name} asks not to be queued, and all nodes that it may use are among the "
+        f"{held} that gangs hold whole now: its node affinity would keep it off them for good. Would work: "
+        f"{ON_UNAVAILABLE}: queue, or to apply it again once these gangs have ended."
     )
     return Response(False, code=403, reason="Forbidden", message=message)
 

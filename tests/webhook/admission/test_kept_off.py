@@ -46,9 +46,9 @@ def test_it_is_refused_if_gangs_hold_all_nodes_that_it_may_use() -> None:
     response = validated("admit", held_by_a_gang(cluster("r1: a b")))
     assert (response.allowed, response.code) == (False, 403)
     assert response.message == (
-        "team/Pod/other may use only nodes that team/Job/demo holds now, and asks not to be queued: its node "
-        "affinity would keep it off them for good. Would work: bayplan.dev/on-unavailable: queue, or to "
-        "apply it again once they have ended."
+        "team/Pod/other asks not to be queued, and all nodes that it may use are among the 2 nodes that "
+        "gangs hold whole now: its node affinity would keep it off them for good. Would work: "
+        "bayplan.dev/on-unavailable: queue, or to apply it again once these gangs have ended."
     )
 
 
