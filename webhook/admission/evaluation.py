@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import is_not
 from typing import Any
 
@@ -38,7 +39,7 @@ from webhook.placement.schedulers.kueue_admission import in_kueues_queue, with_f
 from webhook.placement.shared_gangs.gang_seat import with_gang_seat
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
-from webhook.placement.stored_members import rejected_with_stored
+from webhook.placement.stored_members import StoredMembers, rejected_with_stored
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.forms.equal_objects import EqualObjects
@@ -100,6 +101,8 @@ class Evaluation:
         self._templates = ReadTemplates()
         self._gang_read: tuple[Workload, Json, dict[str, Any]] | None = None
         self._plan_step = PlanStep(context, self.workload)
+        # Kept, because a decision plans before and after the policies, and the lookup reads the namespace.
+        self._stored_members: StoredMembers = cache(self._look_up_members)
         self._planned: Json | None = None
         self._plan_variable: PlanVariable | None = None
         self.plan: WorkloadPlan | None = None
@@ -180,6 +183,13 @@ class Evaluation:
             self._planned = obj
         return self.plan
 
+    def _look_up_members(self, gang: str) -> Sequence[Workload]:
+        members = self._context.environment.stored_members(gang)
+        snapshot = self._context.snapshot
+        if snapshot is None:
+            return members
+        return [with_flavor_tolerations(member, snapshot.base.schedulers) for member in members]
+
     def _with_stored_members(self, plan: WorkloadPlan, obj: Json) -> WorkloadPlan:
         """Returns the plan; rejected if the object can never run together with the stored members of its
         gang."""
@@ -187,12 +197,7 @@ class Evaluation:
         workload = self._unseated(obj)
         if snapshot is None or workload.name in environment.sharing:
             return plan
-        seen = snapshot.base.schedulers
-
-        def stored(gang: str) -> list[Workload]:
-            return [with_flavor_tolerations(member, seen) for member in environment.stored_members(gang)]
-
-        return rejected_with_stored(snapshot, plan, workload, stored)
+        return rejected_with_stored(snapshot, plan, workload, self._stored_members)
 
     def _before(self, workload: Workload) -> Workload:
         """Returns the workload of the object before an update; `workload` if there is none or it is

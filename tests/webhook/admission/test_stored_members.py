@@ -138,6 +138,18 @@ def test_more_stored_pods_than_the_group_has_refuse_nothing() -> None:
     assert refusal(queued(member(2)), PLAIN, after(*leftovers)) == ""
 
 
+def test_stored_members_are_looked_up_once_in_a_decision() -> None:
+    """It plans before and after the policies."""
+    lookups: list[str] = []
+
+    def stored_members(gang: str) -> tuple[Workload, ...]:
+        lookups.append(gang)
+        return (read(member(0, 1, size=3), namespace="team"),)
+
+    asked(member(1, 6, size=3), environment=Environment(stored_members=stored_members))
+    assert lookups == [GANG]
+
+
 def test_stored_members_are_looked_up_only_if_the_gang_does_not_fit() -> None:
     """The lookup reads every unbound pod of the namespace."""
 
