@@ -219,18 +219,20 @@ async def test_a_right_that_a_starting_server_does_not_know_yet_is_missing_until
     assert not reflector.forbidden
 
 
+class Refusing(Api):
+    """An API server that lists nothing, and says why."""
+
+    def __init__(self, error: ApiError) -> None:
+        self.error = error
+
+    async def list(self, path, keep, **query):
+        raise self.error
+
+
 async def test_a_kind_that_may_not_be_listed_is_forbidden_after_it_was_done_without():
     """The page says so for as long as it lasts."""
-
-    class Server(Api):
-        def __init__(self):
-            pass
-
-        async def list(self, path, keep, **query):
-            raise ApiError(403, "Forbidden", "things is forbidden")
-
     kept, _, _ = store()
-    reflector = Reflector(Server(), "/api/v1/things", kept)
+    reflector = Reflector(Refusing(ApiError(403, "Forbidden", "things is forbidden")), "/api/v1/things", kept)
     running = asyncio.create_task(reflector.run())
     await asyncio.sleep(0.05)
     reflector.go_without()
@@ -275,15 +277,9 @@ async def test_a_fixed_path_that_is_not_served_for_a_while_leaves_all_objects(mo
 async def test_a_fixed_path_that_is_not_served_is_never_taken_for_empty():
     """A replica without the CRD of reservations is not ready."""
 
-    class Server(Api):
-        def __init__(self):
-            pass
-
-        async def list(self, path, keep, **query):
-            raise ApiError(404, "NotFound", "the server could not find the requested resource")
-
     kept, _, _ = store()
-    reflector = Reflector(Server(), "/apis/x/v1/things", kept)
+    absent = ApiError(404, "NotFound", "the server could not find the requested resource")
+    reflector = Reflector(Refusing(absent), "/apis/x/v1/things", kept)
     with suppress(TimeoutError):
         async with asyncio.timeout(2.5 * FIRST_PAUSE):
             await reflector.run()
