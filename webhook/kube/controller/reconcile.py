@@ -188,9 +188,7 @@ class _Due:
             room, answer = headroom(self.snapshot, outcome), answer_of(outcome)
             self.actions.append(Admit(replace(gang, pods=gated), answer, outcome, room))
             return ()
-        if outcome is None:
-            return gated
-        if group.on_unavailable == "admit":
+        if outcome is None or group.on_unavailable == "admit":
             return gated
         self.actions.append(Beside(gang, gang.name, outcome))
         taken = bound_seats(self.snapshot, held, "") + sum(not pod.gated for pod in gang.pods)
