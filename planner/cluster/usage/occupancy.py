@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.persistent_map import PersistentMap
@@ -135,15 +135,8 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
     used: dict[str, int] = {}
     used_by_reservation: dict[str, dict[str, int]] = {}
     for pod in pods:
-        namespace = namespace_of(pod.name)
-        reservation_id = next(
-            (
-                reservation_id
-                for reservation_id in carried(pod)
-                if reservation_id in reserved_here and reserved_here[reservation_id][0] == namespace
-            ),
-            None,
-        )
+        # Most pods carry no id. Their names are not read, because reading copies pages that workers share.
+        reservation_id = _accounting(pod, reserved_here) if pod.reservation else None
         add(
             used if reservation_id is None else used_by_reservation.setdefault(reservation_id, {}),
             pod.requests,
@@ -153,6 +146,15 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
         unreserved = {name: amount - reserved.get(name, 0) for name, amount in amounts.items()}
         add(used, {name: amount for name, amount in unreserved.items() if amount > 0})
     return used
+
+
+def _accounting(pod: BoundPod, reserved_here: Mapping[str, tuple[str, Resources]]) -> str | None:
+    """Returns the first reservation id that the pod carries and that is reserved on this node for a gang of
+    its namespace; None if there is none.
+    """
+    namespace = namespace_of(pod.name)
+    ids = (key for key in carried(pod) if key in reserved_here and reserved_here[key][0] == namespace)
+    return next(ids, None)
 
 
 @dataclass(frozen=True, slots=True)

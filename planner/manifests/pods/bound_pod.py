@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeVar
 
 from planner.manifests.devices import extended_claim, uses_from
 from planner.manifests.fields import mapping, maps, text, texts
@@ -17,6 +20,8 @@ from planner.model.errors import Where
 from planner.model.host_ports import port_labels
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
 from planner.model.reservation import kueue_gang, reservation_id
+
+T = TypeVar("T")
 
 RESERVATION_KEY = "bayplan.dev/reservation"
 """Annotation of a pod: the id of its gang's reservation."""
@@ -54,10 +59,10 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
     group = text(joined.get("podGroupName"), where.at_path("spec.schedulingGroup.podGroupName"))
     return BoundPod(
         name=f"{namespace}/{metadata['name']}",
-        node=node,
-        requests=requests,
+        node=sys.intern(node),
+        requests=_shared(tuple(requests.items())),
         reservation=_reservations(namespace, annotations),
-        labels={**labels, **port_labels(ports)} if ports else labels,
+        labels=_shared(tuple({**labels, **port_labels(ports)}.items())),
         daemon=any(owner.get("kind") == "DaemonSet" and bool(owner.get("controller")) for owner in owners),
         alignment=alignment_of(spec, where.at_path("spec")),
         terms=_anti_affinity(spec, labels, where),
@@ -71,6 +76,14 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         shows=schedulers_of(spec, labels, where),
         selection=kueue_selection(labels, spec, where.at_path("spec")),
     )
+
+
+@lru_cache(maxsize=8192)  # an entry for the amounts and one for the labels of each pod template
+def _shared(entries: tuple[tuple[str, T], ...]) -> Mapping[str, T]:
+    """Returns a mapping with these entries, as one object for all pods that have the same: there are many
+    such pods, and a mapping for each was a tenth of the memory of 5,000 nodes with 50,000 pods.
+    """
+    return dict(entries)
 
 
 def stated_reservations(annotations: Mapping[str, object]) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from planner.manifests.pods.bound_pod import MOST_RESERVATIONS, RESERVATION_KEY, pod_from
 from planner.model.errors import Where
+from planner.model.pod import BoundPod
 from planner.model.reservation import reservation_id
 
 OWN = {"bayplan.dev/reservation": "bp-own"}
@@ -59,3 +60,25 @@ def test_a_pod_of_a_daemon_set_is_one_that_it_controls(controller: bool) -> None
     pod = pod_from({"metadata": metadata, "spec": {"nodeName": "n", "containers": []}}, Where())
     assert pod is not None
     assert pod.daemon is controller
+
+
+def replica(name: str, gpus: int = 4) -> BoundPod:
+    """A bound pod of a ReplicaSet, with texts of its own, as if decoded from JSON."""
+    metadata = {"name": name, "labels": {"app": "".join(("ser", "ve"))}}
+    limits = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": str(gpus)}
+    spec = {"nodeName": "n1", "containers": [{"name": "main", "resources": {"limits": limits}}]}
+    pod = pod_from({"metadata": metadata, "spec": spec, "status": {}}, Where())
+    assert pod is not None
+    return pod
+
+
+def test_pods_of_one_template_share_the_memory_of_their_amounts_and_labels() -> None:
+    first, second = replica("serve-1"), replica("serve-2")
+    assert second.requests is first.requests
+    assert second.labels is first.labels
+
+
+def test_pods_that_request_other_amounts_share_only_their_labels() -> None:
+    first, second = replica("serve-1"), replica("serve-2", gpus=8)
+    assert (first.requests["nvidia.com/gpu"], second.requests["nvidia.com/gpu"]) == (4, 8)
+    assert second.labels is first.labels
