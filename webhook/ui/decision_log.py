@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from webhook.kube.api.client import Event, Json
-from webhook.kube.controller.events import told_at
+from webhook.kube.controller.actions.events import told_at
 from webhook.report.in_cluster import NAME
 from webhook.report.model import MUTATION
 from webhook.ui.document import MAX_DECISIONS

@@ -16,7 +16,7 @@ def nobody() -> None:
 
 
 def event(name: str, **fields: Any) -> dict[str, Any]:
-    """An Event as webhook/kube/controller/events.py writes it."""
+    """An Event as webhook/kube/controller/actions/events.py writes it."""
     return {
         "metadata": {"name": name, "namespace": "team"},
         "involvedObject": {"kind": "Job", "namespace": "team", "name": "train"},

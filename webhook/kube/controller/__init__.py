@@ -19,14 +19,13 @@ Modules:
 - `late_members` (pure): room for late members beside what their gang holds
 - `waiting/` (pure): which waiting gangs get a place, in the order of the queue
 - `kueue/`: reservations for pods that Kueue places
-- `scheduler_words`: why the scheduler does not bind a gang's pods
-- `evictions`: lets in gangs for which their scheduler evicts others
-- `gated_pods`, `node_taints`: the patches of pods and nodes; `pod_patches`: applies them to pods
-- `admitted_pods`: lets in the pods of a gang, with its place or without one
-- `place_notes` (pure): the annotations about a place; `workload_notes`: writes them onto workloads
-- `controller`: carries out the steps; `leader`: elects the leading replica
-- `events`: writes events for users; `pace`: how often a queue position is reported, and how long a state
-  must last before the controller acts on it
+- `evictions` (pure): lets in gangs for which their scheduler evicts others
+- `unbound_pods` (pure): pods that the scheduler leaves unbound for long
+- `records`: what is recorded from round to round, for the `memory` of the next; `pace`: how often a queue
+  position is reported, and how long a state must last before the controller acts on it
+- `actions/`: carries out the steps
+- `controller`: runs the rounds; `leader`: elects the leading replica
+- `node_taints`: the taints of reserved domains
 - `gang_history`: how gangs ended on each leaf, for the leaf-spine rules
 - `recovery_metrics`: how soon a gang that lost a node has a place again
 

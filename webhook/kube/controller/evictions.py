@@ -14,11 +14,7 @@ from planner.model.answer import Answer
 from planner.model.labels import Term
 from planner.model.natural_order import natural
 from planner.model.reservation import Reservation
-from planner.model.words import counted, listed
-from webhook.kube.api.client import Api, Json
-from webhook.kube.controller.events import Recorder
-from webhook.kube.controller.gated_pods import let_in
-from webhook.kube.controller.pod_patches import patch_pods
+from planner.model.words import listed
 from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang
 from webhook.placement.schedulers.evictions import (
@@ -27,7 +23,6 @@ from webhook.placement.schedulers.evictions import (
     open_reservations,
     unstarted,
 )
-from webhook.placement.taints import with_tolerations
 
 GATHER_SECONDS = 5.0
 """Seconds since the newest pod of a gang was created, after which no further pods are waited for: of a gang
@@ -86,18 +81,3 @@ def evictions(
         else:
             names = sorted(set(unstarted(snapshot).values()), key=natural)
             yield BehindUnstarted(gang, tuple(names))
-
-
-async def let_in_all(action: LetInForEvictions, api: Api, recorder: Recorder) -> None:
-    """Patches the pods and writes an event. Raises `ApiError`."""
-    await patch_pods(api, action.pods, lambda _, stored: _opened(stored, action))
-    pods = counted(len(action.pods), "pod is", "pods are")
-    text = f"{pods} let in without a place, for the scheduler to evict gangs of lower priority"
-    await recorder.tell(action.gang.ref, "Admitted", text)
-
-
-def _opened(stored: Json, action: LetInForEvictions) -> Json:
-    patch = let_in(stored, (action.excluded,) if action.excluded else (), (), {})
-    tolerations = with_tolerations(stored["spec"].get("tolerations"), action.tolerated)
-    patch["spec"]["tolerations"] = tolerations or None
-    return patch

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from planner.cluster.snapshot import Snapshot
 from planner.model.names import namespace_of
 from planner.model.reservation import Reservation, reservation_id
-from webhook.kube.controller.scheduler_words import left_unbound
+from webhook.kube.controller.unbound_pods import left_unbound
 from webhook.kube.controller.world import World
 from webhook.kube.state.gathering import Gang
 from webhook.placement.hold import has_bound_pod, is_used

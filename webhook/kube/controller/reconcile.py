@@ -47,7 +47,6 @@ from webhook.kube.controller.ownerless import GRACE_SECONDS, is_ownerless
 from webhook.kube.controller.replanning.follow import followed
 from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
 from webhook.kube.controller.replanning.restore import restored
-from webhook.kube.controller.scheduler_words import held_at_a_gate, left_unbound
 from webhook.kube.controller.steps import (
     Action,
     Admit,
@@ -64,6 +63,7 @@ from webhook.kube.controller.steps import (
     TellSize,
     Ungate,
 )
+from webhook.kube.controller.unbound_pods import held_at_a_gate, left_unbound
 from webhook.kube.controller.waiting.queue import queue
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Unbound

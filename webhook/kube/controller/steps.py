@@ -1,4 +1,4 @@
-"""The actions of the controller: a record for each kind. `reconcile` returns them, `controller` carries them
+"""The actions of the controller: a record for each kind. `reconcile` returns them, `actions/` carries them
 out. `headroom`: what a plan leaves free on its nodes, for the ledger's check (`conflicts.py`).
 """
 

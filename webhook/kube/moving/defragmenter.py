@@ -28,7 +28,7 @@ from webhook.kube.api.client import ApiError
 from webhook.kube.cluster_objects import MAKES_PODS, ClusterObjects, listed_objects
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
-from webhook.kube.controller.events import Recorder
+from webhook.kube.controller.actions.events import Recorder
 from webhook.kube.controller.pace import Lasting
 from webhook.kube.controller.world import World, world_of
 from webhook.kube.moving.metrics import MoveMetrics

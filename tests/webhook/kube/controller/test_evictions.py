@@ -16,8 +16,9 @@ from planner.model.pod import BoundPod
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, cluster, gang
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
-from webhook.kube.controller.events import Recorder
-from webhook.kube.controller.evictions import BehindUnstarted, LetInForEvictions, let_in_all
+from webhook.kube.controller.actions.admitted_pods import let_in_for_evictions
+from webhook.kube.controller.actions.events import Recorder
+from webhook.kube.controller.evictions import BehindUnstarted, LetInForEvictions
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Action, Admit
 from webhook.kube.state.gangs import Unbound
@@ -109,7 +110,7 @@ def carried_out(action: Action, spec: dict[str, Any]) -> Stored:
     """What the API server is sent."""
     assert isinstance(action, LetInForEvictions)
     api = Stored(spec)
-    asyncio.run(let_in_all(action, api, Recorder(api)))  # type: ignore[arg-type]
+    asyncio.run(let_in_for_evictions(Recorder(api), action))  # type: ignore[arg-type]
     return api
 
 

@@ -363,7 +363,7 @@ async def test_a_gang_whose_reservation_is_made_again_is_told_although_its_workl
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its templates name a reservation that is not in the book."""
-    monkeypatch.setattr("webhook.kube.controller.controller.VANISHED_SECONDS", 0.0)
+    monkeypatch.setattr("webhook.kube.controller.records.VANISHED_SECONDS", 0.0)
     lacking = replace(work(part("a")), ids=frozenset({reservation_id("default/Job/a")}))
     async with leading(racks(1, 2), lacking) as (client, _, _):
         await is_told_while_the_job_may_not_change(client)

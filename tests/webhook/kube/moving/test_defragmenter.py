@@ -15,7 +15,7 @@ from tests.webhook.kube.moving.test_mover import NODES, Scene
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
 from webhook.kube.api.client import ApiError
 from webhook.kube.cluster_objects import ClusterObjects
-from webhook.kube.controller.events import Recorder
+from webhook.kube.controller.actions.events import Recorder
 from webhook.kube.moving.defragmenter import Defragmenter, ref_of
 from webhook.kube.node_marks import CordonMark, _mark
 from webhook.kube.runtime import ClusterRuntime

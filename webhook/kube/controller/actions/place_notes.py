@@ -14,7 +14,7 @@ from planner.model.reservation import Reservation
 from planner.model.words import counted, listed
 from planner.planning.replay import answer_of
 from webhook.kube.api.client import Json
-from webhook.kube.controller.gated_pods import let_in
+from webhook.kube.controller.actions.gated_pods import let_in
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang

@@ -9,18 +9,14 @@ pkg/scheduler/cache/status_updater). Kueue gates pods until it has quota (`kueue
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 
 from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.controller.events import Recorder
+from webhook.kube.controller.actions.events import Recorder
 from webhook.kube.controller.kueue.words import reasons_of
 from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang
-
-BINDING_SECONDS = 60.0
-"""Minimum age in seconds of an unbound pod that is reported: binding may take several scheduling cycles."""
-
 
 ASKED_SECONDS = 60.0
 """Seconds between two lookups, at the API server, of why a gang's scheduler does not bind its pods."""
@@ -38,24 +34,6 @@ which is not Bayplan's own gate (`Unbound.gated`).
 
 POD_GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups"
 """The API path of KAI's PodGroups in a namespace."""
-
-
-def left_unbound(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
-    """Returns the pods, at least `BINDING_SECONDS` old, that their scheduler has seen and not bound. Pure;
-    `now`: seconds since the epoch.
-
-    A scheduler has seen a pod that has a verdict, or a PodGroup of KAI: KAI writes no verdict while a gang
-    has fewer pods than its minimum. Pods with Bayplan's gate are left out.
-    """
-    looked_at = (pod for pod in pods if (pod.verdict or pod.pod_group) and not pod.gated)
-    return tuple(pod for pod in looked_at if now - pod.created >= BINDING_SECONDS)
-
-
-def held_at_a_gate(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
-    """Returns the pods, at least `BINDING_SECONDS` old, that have a scheduling gate of another controller.
-    Pure; `now`: seconds since the epoch.
-    """
-    return tuple(pod for pod in pods if pod.held_back and now - pod.created >= BINDING_SECONDS)
 
 
 class UnboundEvents:

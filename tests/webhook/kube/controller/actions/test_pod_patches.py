@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from webhook.kube.api.client import Api, Unreachable
-from webhook.kube.controller.pod_patches import AT_ONCE, patch_pods
+from webhook.kube.controller.actions.pod_patches import AT_ONCE, patch_pods
 from webhook.kube.state.gangs import Ref, Unbound
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from webhook.kube.api.client import Api
-from webhook.kube.controller.events import Recorder
+from webhook.kube.controller.actions.events import Recorder
 from webhook.kube.state.gangs import Ref
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from planner.model.answer import Answer
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError
-from webhook.kube.controller.place_notes import notes_of
+from webhook.kube.controller.actions.place_notes import notes_of
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang

@@ -8,7 +8,7 @@ import pytest
 from planner.model.labels import Requirement
 from tests.builders import gang, pod_set, racks, shape
 from tests.webhook.kube.worlds import booked
-from webhook.kube.controller.gated_pods import let_in, tightened
+from webhook.kube.controller.actions.gated_pods import let_in, tightened
 from webhook.placement.planning import plan_workload
 from webhook.placement.pod_affinity import (
     PlacementTerms,

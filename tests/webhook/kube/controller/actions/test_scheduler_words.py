@@ -14,11 +14,12 @@ from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
+from webhook.kube.controller.actions.scheduler_words import SILENT, scheduler_words
 from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.memory import Memory, patience, unused
 from webhook.kube.controller.reconcile import reconcile
-from webhook.kube.controller.scheduler_words import BINDING_SECONDS, SILENT, left_unbound, scheduler_words
 from webhook.kube.controller.steps import LeftUnbound, Release, Restore
+from webhook.kube.controller.unbound_pods import BINDING_SECONDS, left_unbound
 from webhook.kube.state.gangs import unbound_from
 
 UNABLE = "kai-scheduler says: Unable to schedule pod"
