@@ -8,7 +8,7 @@ same PodGroup are one gang, as in admission (`webhook.workloads.shared_gangs.mer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.model.podgroup import PodGroup
@@ -98,27 +98,9 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
     for work in by_uid.values():
         if name := _shared_gang(work):
             shared.setdefault(name, []).append(work)
-            continue
-        for group in work.gangs:
-            result[group.name] = Gang(
-                group,
-                work.ref,
-                work.created,
-                work.queued,
-                work.finished,
-                work.failed,
-                notes=work.notes,
-                ids=() if work.leaving else work.ids,
-                held_back=work.kueue or bool(foreign_gates(group)),
-                refs=(work.ref,),
-            )
-    members: dict[str, list[Unbound]] = {}
-    for pod in pods:
-        name, brought_by = (pod.replica, "") if pod.replica in result else _gang_of(pod, by_uid)
-        if name in shared or pod.member is not None:
-            pod = replace(pod, brought_by=brought_by)
-        if name:
-            members.setdefault(name, []).append(pod)
+        else:
+            result.update((group.name, _of_work(work, group)) for group in work.gangs)
+    members = _by_gang(pods, by_uid, result, shared)
     for name, fellows in members.items():
         # A gang of several objects that are all pods, so that no workload has added it to `shared`.
         if name not in result and any(pod.member is not None for pod in fellows):
@@ -129,22 +111,56 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
             result[name] = gang
     for name, fellows in members.items():
         gang = result.get(name) or _of_pods(fellows)
-        if gang is None:
-            continue
-        gated = any(pod.gated for pod in fellows)
-        ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
-        held_back = any(pod.held_back for pod in fellows)
-        if gang.members:
-            ordered = on_seats(ordered, {own.uid: seats_of(gang.group, own) for own in gang.members})
-        result[name] = replace(
-            gang,
-            group=within_flavors(gang.group, of_pods(gang.group, ordered)),
-            smaller=gang.smaller and within_flavors(gang.smaller, of_pods(gang.smaller, ordered)),
-            pods=ordered,
-            queued=gang.queued or gated,
-            held_back=held_back,
-        )
+        if gang is not None:
+            result[name] = _with_pods(gang, fellows)
     return result
+
+
+def _of_work(work: Work, group: PodGroup) -> Gang:
+    """Returns one of the gangs of a workload, without its pods."""
+    return Gang(
+        group,
+        work.ref,
+        work.created,
+        work.queued,
+        work.finished,
+        work.failed,
+        notes=work.notes,
+        ids=() if work.leaving else work.ids,
+        held_back=work.kueue or bool(foreign_gates(group)),
+        refs=(work.ref,),
+    )
+
+
+def _by_gang(
+    pods: Iterable[Unbound], works: Mapping[str, Work], gangs: Container[str], shared: Container[str]
+) -> dict[str, list[Unbound]]:
+    """Returns the pods by the name of their gang, without those that have none. `works`: by UID. `gangs`,
+    `shared`: the names of gangs of one workload, and of several objects.
+    """
+    members: dict[str, list[Unbound]] = {}
+    for pod in pods:
+        name, brought_by = (pod.replica, "") if pod.replica in gangs else _gang_of(pod, works)
+        if name in shared or pod.member is not None:
+            pod = replace(pod, brought_by=brought_by)
+        if name:
+            members.setdefault(name, []).append(pod)
+    return members
+
+
+def _with_pods(gang: Gang, pods: Sequence[Unbound]) -> Gang:
+    """Returns the gang with its unbound pods, and with what they show of its state."""
+    ordered = tuple(sorted(pods, key=lambda pod: (pod.created, pod.ref.name)))
+    if gang.members:
+        ordered = on_seats(ordered, {own.uid: seats_of(gang.group, own) for own in gang.members})
+    return replace(
+        gang,
+        group=within_flavors(gang.group, of_pods(gang.group, ordered)),
+        smaller=gang.smaller and within_flavors(gang.smaller, of_pods(gang.smaller, ordered)),
+        pods=ordered,
+        queued=gang.queued or any(pod.gated for pod in pods),
+        held_back=any(pod.held_back for pod in pods),
+    )
 
 
 def members_of(gang: str, works: Iterable[Work], pods: Iterable[Unbound]) -> Iterator[GangMember]:
