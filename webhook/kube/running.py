@@ -125,7 +125,7 @@ async def running_cluster(
     The environment can be used until the end of the context. Raises `InputError` if the cluster cannot be
     reached, or its nodes may not be read.
     """
-    side = await ClusterRuntime.connect(kubeconfig, in_cluster=False, controls=False, settings=settings)
+    side = await ClusterRuntime.connect(kubeconfig, in_cluster=False, settings=settings)
     try:
         yield await _read(side, policies, namespace)
     except ApiError as error:

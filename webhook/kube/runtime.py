@@ -84,20 +84,16 @@ class ClusterRuntime:
         in_cluster: bool,
         account: Path = ACCOUNT,
         namespace: str = NAMESPACE,
-        controls: bool = True,
         taints: bool = False,
         settings: Settings = DEFAULT_SETTINGS,
         commit_seconds: float = COMMIT_SECONDS,
-        while_leading: WhileLeading | None = None,
     ) -> ClusterRuntime:
-        """Starts the watches, and with `controls` takes part in the leader election in `namespace`. Returns
-        before anything has been read.
+        """Starts the watches. Returns before anything has been read.
 
-        `account`: the folder of the service account, as in `kubeconfig.connect`. `taints`: whether reserved
-        domains are tainted. `settings`: those that apply if the cluster defines no other ones.
-        `commit_seconds`: how long the ledger tries to write a reservation. `while_leading`: runs beside the
-        controller while this replica leads. Raises `InputError` for a kubeconfig or service account that
-        cannot be used.
+        `account`: the folder of the service account, as in `kubeconfig.connect`. `namespace`: that of the
+        installation. `taints`: whether reserved domains are tainted. `settings`: those that apply if the
+        cluster defines no other ones. `commit_seconds`: how long the ledger tries to write a reservation.
+        Raises `InputError` for a kubeconfig or service account that cannot be used.
         """
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
@@ -112,23 +108,25 @@ class ClusterRuntime:
         await side.parameters.start()
         await side.queue.start()
         await side.ledger.start()
-        if controls:
-            outcomes = GangHistoryWriter(api, namespace)
-            fence = NodeTaints(api) if taints else None
-            controller = Controller(
-                api,
-                side.watch,
-                side.queue,
-                side.ledger,
-                outcomes,
-                fence=fence,
-                observed=side.observed,
-                kueue=partial(KueueWatch, api, watch.news.set),
-            )
-            side.recoveries = controller.recoveries
-            leader = Leader(api, namespace, partial(_led_as_chosen, side, controller, while_leading))
-            side.election = asyncio.create_task(leader.run())
         return side
+
+    def take_part(self, namespace: str, while_leading: WhileLeading) -> None:
+        """Takes part in the leader election in this namespace until `close`. The leader runs the controller
+        and, beside it, `while_leading`.
+        """
+        controller = Controller(
+            self.api,
+            self.watch,
+            self.queue,
+            self.ledger,
+            GangHistoryWriter(self.api, namespace),
+            fence=NodeTaints(self.api) if self.taints else None,
+            observed=self.observed,
+            kueue=partial(KueueWatch, self.api, self.watch.news.set),
+        )
+        self.recoveries = controller.recoveries
+        leader = Leader(self.api, namespace, partial(_led_as_chosen, self, controller, while_leading))
+        self.election = asyncio.create_task(leader.run())
 
     async def close(self) -> None:
         """Stops everything in reverse order; the Lease is released, so that another replica leads at once."""
@@ -237,11 +235,9 @@ def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str)
     return kind_of(held.gang) in POD_GANGS and watch.uses(held)
 
 
-async def _led_as_chosen(
-    side: ClusterRuntime, controller: Controller, while_leading: WhileLeading | None
-) -> None:
+async def _led_as_chosen(side: ClusterRuntime, controller: Controller, while_leading: WhileLeading) -> None:
     """Runs the controller and `while_leading` once the parameters are read: they say what gangs hold by
     default and which namespaces are enforced.
     """
     await side.parameters.synced()
-    await with_companion(controller.lead, partial(while_leading, side) if while_leading is not None else None)
+    await with_companion(controller.lead, partial(while_leading, side))

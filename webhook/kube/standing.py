@@ -283,7 +283,6 @@ async def standing_of(
         kubeconfig,
         in_cluster=account is not None,
         account=account or ACCOUNT,
-        controls=False,
         namespace=namespace,
     )
     try:

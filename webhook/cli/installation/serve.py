@@ -237,13 +237,13 @@ async def _serve(args: argparse.Namespace) -> int:
         in_cluster=args.in_cluster,
         account=args.account,
         namespace=args.namespace,
-        controls=not args.no_controller,
         taints=args.fence == "taint",
         settings=settings,
         commit_seconds=_scaled(args.deadline, COMMIT_SECONDS),
-        while_leading=defragmenter.lead,
     )
     try:
+        if not args.no_controller:
+            side.take_part(args.namespace, defragmenter.lead)
         if args.certificate_secret:
             side.certificates = in_secret(args, side)
         with deciding_processes(args.workers) as processes:

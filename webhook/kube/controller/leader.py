@@ -187,21 +187,20 @@ class Leader:
 
 
 async def with_companion(
-    work: Callable[[], Awaitable[None]], companion: Callable[[], Coroutine[None, None, None]] | None
+    work: Callable[[], Awaitable[None]], companion: Callable[[], Coroutine[None, None, None]]
 ) -> None:
-    """Runs the leader's work (the controller) together with its companion task (the defragmenter), if any.
+    """Runs the leader's work (the controller) together with its companion task (the defragmenter).
 
     If the companion fails, the error is logged, and the companion is restarted after `AGAIN_SECONDS`, while
     gangs are still admitted. If the work fails, both end: the companion depends on the controller, which
     moves the reservations of the gangs that make room.
     """
     async with asyncio.TaskGroup() as tasks:
-        companion_task = tasks.create_task(_again_and_again(companion)) if companion is not None else None
+        companion_task = tasks.create_task(_again_and_again(companion))
         try:
             await work()
         finally:
-            if companion_task is not None:
-                companion_task.cancel()
+            companion_task.cancel()
 
 
 async def _again_and_again(companion: Callable[[], Coroutine[None, None, None]]) -> None:
