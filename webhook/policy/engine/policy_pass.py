@@ -164,34 +164,15 @@ class PolicyPass:
         `part` distinguishes the parts of a policy. `whole`: the object that contains the target. `compute`
         runs a part on the form, in a pass and with an activation for it alone.
         """
-        policy, shared_runs = run.policy, self.shared_runs
-        if shared_runs is None:
+        if self.shared_runs is None:
             return None
-
-        def computed(variables: Mapping[str, Any]) -> tuple[Effect, int, int] | None:
-            budget, conditions_budget = (
-                each.separate(min(RUN_LIMIT, each.limit)) for each in (self.budget, self.conditions_budget)
-            )
-            alone = replace(
-                self, budget=budget, conditions_budget=conditions_budget, conditions=shared_runs.conditions
-            )
-            # `variables` belongs to this state of the object alone: a condition's value, which is cached by
-            # the `id` of `variables`, is not taken over from a state with another `gang`.
-            activation = Activation(
-                policy,
-                target,
-                variables,
-                lambda variables, _: variables or {},
-                None,
-                budget,
-                form.shown,
-                run.params,
-            )
-            activation.update(dict.fromkeys(OF_ONE_REQUEST, StandIn()))
-            effect = compute(alone, activation)
-            return None if effect is None else (effect, budget.used, conditions_budget.used)
-
-        outcome = shared_runs.outcome((policy, run.params, part), target, whole, form, computed)
+        outcome = self.shared_runs.outcome(
+            (run.policy, run.params, part),
+            target,
+            whole,
+            form,
+            partial(self._on_form_alone, self.shared_runs.conditions, run, target, form, compute),
+        )
         if outcome is None:
             return None
         effect, cost, conditions_cost = outcome
@@ -200,6 +181,38 @@ class PolicyPass:
         self.budget.add(cost)
         self.conditions_budget.add(conditions_cost)
         return effect
+
+    def _on_form_alone(
+        self,
+        conditions: KnownConditions,
+        run: PolicyRun,
+        target: Target,
+        form: SharedForm,
+        compute: Callable[[PolicyPass, Activation], Effect | None],
+        variables: Mapping[str, Any],
+    ) -> tuple[Effect, int, int] | None:
+        """Returns the effect on a form, computed with budgets of its own, and the cost units of the run and
+        of its match conditions; None if `compute` returns none.
+        """
+        budget, conditions_budget = (
+            each.separate(min(RUN_LIMIT, each.limit)) for each in (self.budget, self.conditions_budget)
+        )
+        alone = replace(self, budget=budget, conditions_budget=conditions_budget, conditions=conditions)
+        # `variables` belongs to this state of the object alone: a condition's value, which is cached by the
+        # `id` of `variables`, is not taken over from a state with another `gang`.
+        activation = Activation(
+            run.policy,
+            target,
+            variables,
+            lambda variables, _: variables or {},
+            None,
+            budget,
+            form.shown,
+            run.params,
+        )
+        activation.update(dict.fromkeys(OF_ONE_REQUEST, StandIn()))
+        effect = compute(alone, activation)
+        return None if effect is None else (effect, budget.used, conditions_budget.used)
 
     def known_no_effect(self, policy: Policy, obj: Mapping[str, Any] | None) -> NoEffect | None:
         """Returns the record of a policy that is known to do nothing to this object, and counts its cost;
