@@ -33,6 +33,13 @@ def replicas_of(name: str, count: int) -> str:
     return counted(count, "Job" if kind_of(name) == "JobSet" else "replica")
 
 
+def first_replicas(name: str, count: int, total: int) -> str:
+    """Returns the first `count` of the `total` gangs of an object as text: "the first 1000 of 2000 replicas";
+    all of them without "first": "2 replicas".
+    """
+    return f"the first {count} of {replicas_of(name, total)}" if count < total else replicas_of(name, total)
+
+
 def gangs_listed(gangs: Iterable[str]) -> str:
     """Returns the names of gangs as text, successive replicas of one object as a range:
     "research/Job/a, research/JobSet/b/0–3".

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import object_of, replicas_of
+from planner.model.names import first_replicas, object_of, replicas_of
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.aside import plan_aside
@@ -79,8 +79,9 @@ def plan_workload(
         placed.append(GangPlan(group, answer, reservation))
     if short_of_place((gang_plan.group, gang_plan.answer) for gang_plan in placed):
         return WorkloadPlan(_held_back(placed), before)
-    limit = _limit_of_all(before, placed) if workload.holds else ""
-    return WorkloadPlan(tuple(_with_limit(gang_plan, limit) for gang_plan in placed), snapshot)
+    limit = _limit_of_all(before, placed, workload.unplanned) if workload.holds else ""
+    with_limit = tuple(_with_limit(gang_plan, limit) for gang_plan in placed)
+    return WorkloadPlan(with_limit, snapshot, unplanned=workload.unplanned)
 
 
 def _with_limit(gang_plan: GangPlan, limit: str) -> GangPlan:
@@ -91,11 +92,12 @@ def _with_limit(gang_plan: GangPlan, limit: str) -> GangPlan:
     return replace(gang_plan, answer=replace(answer, message=f"{answer.message} {limit}"))
 
 
-def _limit_of_all(snapshot: Snapshot, placed: Sequence[GangPlan]) -> str:
+def _limit_of_all(snapshot: Snapshot, placed: Sequence[GangPlan], unplanned: int) -> str:
     """Returns a sentence with the number of replicas that fit the empty cluster, if some are queued and not
     even the empty cluster has room for all of them; otherwise "".
 
-    Only equal replicas of one pod get it, because no search places several gangs at a time."""
+    `unplanned`: number of further replicas, which the sentence does not count. Only equal replicas of one pod
+    get it, because no search places several gangs at a time."""
     decisions, total = {gang_plan.answer.decision for gang_plan in placed}, len(placed)
     if total < 2 or "queued" not in decisions or "rejected" in decisions:
         return ""
@@ -109,7 +111,9 @@ def _limit_of_all(snapshot: Snapshot, placed: Sequence[GangPlan]) -> str:
     name = object_of(group.name)
     answer = plan(snapshot, replace(group, name=name, pod_sets=pods, constraint=anywhere, within=()))
     too_many = answer.reason == "TooLargeForCluster"
-    return f"All {replicas_of(name, total)}: {answer.message}" if too_many else ""
+    subject = "" if unplanned else "all "
+    subject += first_replicas(name, total, total + unplanned)
+    return f"{subject[0].upper()}{subject[1:]}: {answer.message}" if too_many else ""
 
 
 def _none_beside(answer: Answer) -> Answer:

@@ -136,7 +136,7 @@ def plan_in_turn(
     for gang_plan in placed:
         if gang_plan.reservation is not None:
             snapshot = snapshot.with_reservation(gang_plan.reservation)
-    return WorkloadPlan(placed, snapshot)
+    return replace(straight, placed=placed, snapshot=snapshot)
 
 
 def _ahead(
@@ -169,7 +169,7 @@ def _until_opened(snapshot: Snapshot, workload: Workload, planned: WorkloadPlan)
     for gang_plan in placed:
         if gang_plan.reservation is not None:
             snapshot = snapshot.with_reservation(gang_plan.reservation)
-    return WorkloadPlan(placed, snapshot)
+    return replace(planned, placed=placed, snapshot=snapshot)
 
 
 def _gated_by_others(gang_plan: GangPlan) -> GangPlan:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer, Verdict
 from planner.model.labels import Term
-from planner.model.names import part_listed, replicas_of
+from planner.model.names import first_replicas, part_listed
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.node_affinity import requirements
@@ -50,12 +50,19 @@ class WorkloadPlan:
     """The answers for all gangs of one object. `snapshot`: the cluster with the reservations of the gangs.
 
     `whole`: the gangs contain everything that starts together. False for a pod of a larger group, and for
-    pods that run independently. `preview`: the object creates no pods now, and holds nothing."""
+    pods that run independently. `preview`: the object creates no pods now, and holds nothing. `unplanned`:
+    number of further gangs of the object, which are planned when their pods are created."""
 
     placed: tuple[GangPlan, ...]
     snapshot: Snapshot
     whole: bool = False
     preview: bool = False
+    unplanned: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many gangs the object has."""
+        return len(self.placed) + self.unplanned
 
     @property
     def proves_never(self) -> bool:
@@ -115,7 +122,7 @@ class WorkloadPlan:
 
     def listed(self, gangs: Sequence[str]) -> str:
         """Returns the names of some of the gangs, and how many of the object's gangs they are."""
-        return part_listed(gangs, len(self.placed))
+        return part_listed(gangs, self.total)
 
     def each(self, gangs: Sequence[str]) -> str:
         """Returns these names (`listed`) as the beginning of a text that is about each of several gangs."""
@@ -133,7 +140,8 @@ class WorkloadPlan:
         message = self.first.answer.message
         if len(counts) > 1:
             shares = ", ".join(f"{counts[v]} {v}" for v in sorted(counts, key=lambda v: _GRAVITY[v]))
-            return f"of {replicas_of(self.first.group.name, len(self.placed))} {shares}: {message}"
+            replicas = first_replicas(self.first.group.name, len(self.placed), self.total)
+            return f"of {replicas} {shares}: {message}"
         return message
 
     def terms(self) -> Mapping[str, tuple[Term, ...]]:

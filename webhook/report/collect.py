@@ -163,19 +163,21 @@ def _of(subject: Subject) -> Iterator[Result]:
     yield from _of_findings(blank, decision.findings)
     if decision.plan is not None:
         yield from _together(
-            _planned(blank, placed, decision.plan.snapshot, decision.object or {})
-            for placed in decision.plan.placed
+            (
+                _planned(blank, placed, decision.plan.snapshot, decision.object or {})
+                for placed in decision.plan.placed
+            ),
+            decision.plan.total,
         )
 
 
-def _together(planned: Iterable[Result]) -> Iterator[Result]:
-    """Yields the plan's results for the gangs of one object. Results with the same message become one, which
-    counts them in its message and in its property `GANGS`.
+def _together(planned: Iterable[Result], total: int) -> Iterator[Result]:
+    """Yields the plan's results for the gangs of one object, which has `total` gangs. Results with the same
+    message become one, which counts them in its message and in its property `GANGS`.
     """
     by_message: dict[tuple[str, str], list[Result]] = {}
     for result in planned:
         by_message.setdefault((result.result, result.message), []).append(result)
-    total = sum(map(len, by_message.values()))
     for equal_results in by_message.values():
         first, count = equal_results[0], len(equal_results)
         if count > 1:

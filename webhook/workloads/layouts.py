@@ -67,7 +67,7 @@ class WorkloadLayout:
 
     `indexed`: the gangs are replicas, so their names end in an index. `joint`: either all of the gangs are
     placed, or none. `loose`: the pods need not start together unless the user says so. `warnings` apply to
-    every gang.
+    every gang. `unplanned`: number of further replicas, which are planned when their pods are created.
     """
 
     templates: tuple[PodSetTemplate, ...] = ()
@@ -76,6 +76,7 @@ class WorkloadLayout:
     joint: bool = False
     loose: bool = False
     warnings: tuple[str, ...] = ()
+    unplanned: int = 0
 
 
 def pod_set_template(pod_set: str, count: int, template: Field, *annotated: Field) -> PodSetTemplate:
@@ -124,14 +125,17 @@ def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
         for pod_set_template in layout.templates
         if pod_set_template.count
     ]
-    return replace(layout, gangs=(tuple(templates),) if templates else (), indexed=False, warnings=())
+    gangs = (tuple(templates),) if templates else ()
+    return replace(layout, gangs=gangs, indexed=False, warnings=(), unplanned=0)
 
 
 def one_by_one(every: PodSetTemplate) -> WorkloadLayout:
     """Returns pods of one template, each a gang of its own; at most `LARGEST_REPLICAS` of them."""
     listed = min(every.count, LARGEST_REPLICAS)
-    warnings = (f"plans the first {listed} of {every.count} pods",) if listed < every.count else ()
-    return WorkloadLayout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
+    unplanned = every.count - listed
+    warnings = (f"plans the first {listed} of {every.count} pods",) if unplanned else ()
+    gangs = ((replace(every, count=1),),) * listed
+    return WorkloadLayout((every,), gangs, indexed=True, warnings=warnings, unplanned=unplanned)
 
 
 def job(obj: Field) -> WorkloadLayout:

@@ -161,6 +161,7 @@ class _Reader:
             inlined=tuple(template for template in templates if not template.is_pod_template),
             gangs=() if child else self._following(layout, gangs(layout, name, chosen, top, sets, within)),
             planned_elsewhere=() if child or layout.gangs else tuple(part.pod_set for part in sets.values()),
+            unplanned=layout.unplanned,
             per_pod=per_pod,
             skip=chosen.skip or self._is_left_alone(owner, layout),
             holds=(row.holds or together) and not (child or loose or suspended),
@@ -348,7 +349,8 @@ def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
 
     templates = tuple(map(by_part, layout.templates))
     gang = tuple(template for template in templates if template.count)
-    return replace(layout, templates=templates, gangs=(gang,) if gang else (), indexed=False, loose=False)
+    gangs = (gang,) if gang else ()
+    return replace(layout, templates=templates, gangs=gangs, indexed=False, loose=False, unplanned=0)
 
 
 def _of_subgroups(

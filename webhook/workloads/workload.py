@@ -71,7 +71,8 @@ class Workload:
 
     - `templates`: PodTemplateSpecs. `inlined`: pods in another form (Grove's cliques have a podSpec, and
       labels beside it), which only `pod_of` and `write_pod` can convert.
-    - `gangs`: each starts completely or not at all. `per_pod`: each pod is a gang of its own. A bound pod has
+    - `gangs`: each starts completely or not at all. `unplanned`: number of further gangs of a large object,
+      which are planned when their pods are created. `per_pod`: each pod is a gang of its own. A bound pod has
       no gang, because it has a node already.
     - `skip`: the object or its owner opts out of planning, or Bayplan ignores the object (`left_alone`).
     - `holds`: applying the object reserves its gangs. False if another object does (the Job of a CronJob, the
@@ -98,6 +99,7 @@ class Workload:
     inlined: tuple[Template, ...] = ()
     gangs: tuple[PodGroup, ...] = ()
     planned_elsewhere: tuple[PodSet, ...] = ()
+    unplanned: int = 0
     per_pod: bool = False
     skip: bool = False
     holds: bool = False

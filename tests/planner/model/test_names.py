@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.model.names import gangs_listed, object_of, part_listed
+from planner.model.names import first_replicas, gangs_listed, object_of, part_listed
 
 SERVE = "research/LeaderWorkerSet/serve"
 
@@ -48,3 +48,11 @@ def test_successive_replicas_of_one_object_are_a_range(gangs, words):
 def test_a_part_of_the_replicas_is_counted(gangs, total, words):
     """The gangs of a JobSet are its Jobs; a single gang is not counted."""
     assert part_listed(gangs, total) == words
+
+
+@pytest.mark.parametrize(
+    ("total", "words"), [(2000, "the first 1000 of 2000 replicas"), (1000, "1000 replicas")]
+)
+def test_the_first_replicas_are_counted_among_all(total, words):
+    """All of them need no second number."""
+    assert first_replicas(SERVE, 1000, total) == words

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.webhook.calls import EXAMPLES
+from tests.webhook.workloads.objects import annotated, obj, pod_template
 from webhook.cli.main import main
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
@@ -155,11 +156,72 @@ def test_gangs_of_several_objects_with_the_same_refusal_are_named_together(run, 
 
 
 def test_equal_searches_are_explained_once(run, serving):
-    """Each of the 16 replicas with a place has a search of its own; the other four share one."""
+    """The 16 replicas with a place share that of the first; the other four have one of their own."""
     lines = planned(run, serving(20), "--explain")
-    assert sum("nearest request admitted now: as asked" in line for line in lines) == 16
+    assert sum("nearest request admitted now: as asked" in line for line in lines) == 1
     assert lines.count("  nearest request admitted now: 16 replicas") == 1
     assert lines.count("    16 reserved by 16 replicas of the same Deployment") == 1
+
+
+def test_a_shared_explanation_is_that_of_the_first_replica(run, serving):
+    """The others are on other nodes, which the table names."""
+    lines = planned(run, serving(20), "--explain")
+    heading = lines.index("research/Deployment/serve/0–15 (16 of 20 replicas), each: Placed")
+    assert lines[heading + 1].startswith("  the first: 1 pod on node su-1/rack-1/dgx-05; ")
+    assert "  ranks of main: 0 on dgx-05" in lines
+
+
+def test_replicas_on_the_same_node_have_one_message(run, serving):
+    """So it is not that of the first only."""
+    assert not [line for line in planned(run, serving(2, gpus=1), "--explain") if "the first" in line]
+
+
+def test_replicas_of_unlike_pods_are_explained_apart(run, tmp_path):
+    """The Jobs of a JobSet, each on a host of its own: one of eight GPUs, and two of four."""
+    jobs = [
+        {
+            "name": name,
+            "replicas": count,
+            "template": {"spec": {"parallelism": 1, "completions": 1, "template": pod_template(gpus)}},
+        }
+        for name, count, gpus in (("large", 1, 8), ("small", 2, 4))
+    ]
+    spec = {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": jobs}
+    alone = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
+    manifest = annotated(obj("jobset.x-k8s.io/v1alpha2", "JobSet", spec), alone)
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(manifest))
+    headings = [line for line in planned(run, str(tmp_path), "--explain") if line.endswith("Placed")]
+    assert headings == [
+        "team/JobSet/demo/0 (1 of 3 Jobs): Placed",
+        "team/JobSet/demo/1–2 (2 of 3 Jobs), each: Placed",
+    ]
+
+
+def test_of_more_replicas_than_are_planned_it_says_how_many_are(run, serving):
+    """The first 1,000 of 2,000 are planned."""
+    lines = planned(run, serving(2000, gpus=16))
+    assert "research/Deployment/serve/0–999 (1000 of 2000 replicas), each: PodFitsNoNode" in lines
+
+
+def test_the_room_of_the_empty_cluster_is_compared_with_the_replicas_that_are_planned(run, serving):
+    """And these are not called all of them."""
+    out = "\n".join(planned(run, serving(2000)))
+    assert "The first 1000 of 2000 replicas: 1000 pods (8000 GPUs) do not fit the empty cluster: " in out
+    assert "All 1000 replicas" not in out
+
+
+def test_an_admitted_object_with_a_warning_is_printed_once(run, serving):
+    """It was printed for each replica with a place."""
+    lines = planned(run, serving(2000))
+    assert [line for line in lines if line.endswith("Placed")] == [
+        "research/Deployment/serve/0–15 (16 of 2000 replicas), each: Placed"
+    ]
+
+
+def test_a_report_says_how_many_of_all_replicas_it_describes(run, serving):
+    """The others are planned when they are created."""
+    _, out, _ = run("report", "-c", SUPERPOD, "-f", serving(2000, gpus=16), "-o", "markdown")
+    assert "1000 of 2000 replicas, each: No node takes a pod" in " ".join(out.split())
 
 
 def test_the_json_has_an_entry_for_each_replica(run, serving):

@@ -5,6 +5,7 @@ r1: two hosts, one of them free
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,3 +71,11 @@ def test_jobs_of_different_pods_are_not_counted_together() -> None:
     of_jobs = messages(o.annotated(obj, alone))
     assert len(of_jobs) == 3
     assert not [message for message in of_jobs if "All " in message]
+
+
+def test_the_message_of_all_replicas_counts_those_that_are_planned() -> None:
+    """Of 1,001 pods of a Deployment, which are one gang each."""
+    spec = {"replicas": 1001, "selector": {"matchLabels": {"app": "a"}}, "template": o.pod_template(8)}
+    workload = read(o.obj("apps/v1", "Deployment", spec))
+    plan = plan_workload(ONE_FREE, replace(workload, holds=True))
+    assert plan.message().startswith("of the first 1000 of 1001 replicas 1 admitted, 999 queued: ")

@@ -134,7 +134,7 @@ def plan_each(
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:
             answer = _as_preview(placed.answer) if workload.suspended else placed.answer
-            result.append(PlannedGang(answer, placed.group, snapshot))
+            result.append(PlannedGang(answer, placed.group, snapshot, plan.total))
             if placed.reservation is not None:
                 snapshot = snapshot.with_reservation(placed.reservation)
     return result

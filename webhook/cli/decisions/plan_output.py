@@ -31,11 +31,14 @@ _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 
 @dataclass(frozen=True, slots=True)
 class PlannedGang:
-    """A gang, the planner's answer, and the cluster on which the gang was planned."""
+    """A gang, the planner's answer, the cluster on which the gang was planned, and how many gangs its object
+    has in `total`.
+    """
 
     answer: Answer
     group: PodGroup
     snapshot: Snapshot
+    total: int
 
     @property
     def placed(self) -> PodGroup:
@@ -69,7 +72,8 @@ def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
     """Prints the gangs as a table. `explain`: also prints how each answer was found.
 
     Successive replicas of an object share a row if each is on one host of the same rack, or none has a place.
-    Successive gangs share an explanation if it is the same.
+    Successive gangs share an explanation if it is the same, and equal replicas on one host each that of the
+    first of them.
     """
     out = console()
     if not planned_gangs:
@@ -79,13 +83,13 @@ def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
     out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
     if not explain:
         _worths(out, planned_gangs)
-    totals = Counter(object_of(planned.answer.gang) for planned in planned_gangs)
     for batch in _batches(planned_gangs, partial(_explanation_key, explain=explain)):
         answer = batch[0].answer
         if answer.decision != "admitted" or answer.warnings or explain:
             reasons = listed(list(dict.fromkeys(planned.answer.reason for planned in batch)))
-            out.print(f"\n{_names(batch, totals)}{', each' if len(batch) > 1 else ''}: {reasons}")
-            _print_text(out, answer.message)
+            out.print(f"\n{_names(batch)}{', each' if len(batch) > 1 else ''}: {reasons}")
+            differ = any(planned.answer.message != answer.message for planned in batch)
+            _print_text(out, f"the first: {answer.message}" if differ else answer.message)
         for warning in answer.warnings:
             _print_text(out, f"warning: {warning}")
         if explain:
@@ -107,18 +111,19 @@ def _row_key(planned: PlannedGang) -> object:
 
 def _explanation_key(planned: PlannedGang, *, explain: bool) -> object:
     answer = planned.answer
+    if answer.assignments and answer.level == HOSTNAME and (owner := object_of(answer.gang)):
+        pod_sets = tuple((pod_set.name, pod_set.count) for pod_set in planned.group.pod_sets)
+        return owner, pod_sets, answer.holds, answer.warnings
     shown = planned.to_json() | {"name": "", "reason": ""} if explain else {}
     return answer.decision, answer.message, answer.warnings, shown
 
 
-def _names(batch: Sequence[PlannedGang], totals: Mapping[str, int]) -> str:
-    """Returns the gangs' names; for replicas of one object, with their share of all its replicas. `totals`:
-    number of replicas by object.
-    """
+def _names(batch: Sequence[PlannedGang]) -> str:
+    """Returns the gangs' names; for replicas of one object, with their share of all its replicas."""
     gangs = [planned.answer.gang for planned in batch]
     owner = object_of(gangs[0])
     of_owner = owner and all(object_of(gang) == owner for gang in gangs)
-    return part_listed(gangs, totals[owner]) if of_owner else gangs_listed(gangs)
+    return part_listed(gangs, batch[0].total) if of_owner else gangs_listed(gangs)
 
 
 def _row(answers: Sequence[Answer]) -> tuple[str | Text, ...]:
