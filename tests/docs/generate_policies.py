@@ -55,7 +55,8 @@ def row(policy: Policy) -> tuple[str, ...]:
     effects: Iterator[str] = iter(("writes",))
     if not isinstance(policy, MutatingPolicy):
         effects = iter(dict.fromkeys(DOES[act] for binding in policy.bindings for act in binding.actions))
-    of = dict.fromkeys(name for rule in policy.match.rules for name in rule.resources)
+    resources = (name for rule in policy.match.rules for name in rule.resources)
+    of = dict.fromkeys("every kind" if name == "*" else name for name in resources)
     first, others = list(of)[:3], len(of) - 3
     kinds = f"{', '.join(first)} and {others} more kinds" if others > 1 else ", ".join(of)
     reads = code(sorted(policy.uses & {"gang", "plan", "cluster"}))

@@ -109,7 +109,7 @@ def with_gang_name(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, A
     asks = (
         workload.asks
         or workload.claims
-        or any(asks_for_gpus(part.shape) for part in workload.planned_elsewhere)
+        or any(asks_for_gpus(part.shape) for part in workload.planned_elsewhere.pod_sets)
     )
     if workload.gangs or workload.skip or not (workload.holds and workload.kind in SCALED and asks):
         return obj

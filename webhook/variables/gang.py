@@ -40,7 +40,7 @@ def gang_variable(
     objects in its Kubernetes PodGroups (`members`). `role`: prefill, decode or router, by label or name.
     `beside`: the places of the other roles of the same service (`webhook.placement.service_roles`).
     """
-    group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.planned_elsewhere)
+    group = workload.gangs[0] if workload.gangs else workload.planned_elsewhere
     return {
         "name": group.name,
         "namespace": namespace,
@@ -67,7 +67,7 @@ def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
         "gpus": group.gpus,
         "replicas": len(workload.gangs),
         "suspended": workload.suspended,
-        "perPod": workload.per_pod or bool(workload.planned_elsewhere),
+        "perPod": workload.per_pod or bool(workload.planned_elsewhere.pod_sets),
         "podSets": [
             {
                 "name": pod_set.name,

@@ -99,6 +99,12 @@ def gangs(
     return tuple(groups)
 
 
+def without_gang(parts: list[PodSetRequest], chosen: Options, top: StatedTopology) -> PodGroup:
+    """Returns the pods of an object that has no gang as a PodGroup without a name, with the keys that state
+    their placement. `parts`: its PodSets, which may have no pods."""
+    return _gang("", parts, replace(chosen, gang_min=None), top, (), (), "")
+
+
 def _gang(
     name: str,
     parts: list[PodSetRequest],

@@ -12,7 +12,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
-from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs
+from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs, without_gang
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.keys.topology_keys import (
     OBJECT,
@@ -40,7 +40,7 @@ from webhook.workloads.shared_gangs.pod_groups import (
 )
 from webhook.workloads.shared_gangs.shares import with_share
 from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
-from webhook.workloads.workload import Template, Workload
+from webhook.workloads.workload import NO_PODS, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label with a Kueue LocalQueue. Kueue suspends the object, or gates its pods, until it is admitted."""
@@ -85,15 +85,13 @@ def read(
 
 
 def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
-    """Returns the templates that `read` finds, without reading what their pods request. Raises `InputError`
-    if an object of a known kind has malformed templates."""
+    """Returns the templates that `read` finds, of pods in any form, without reading what their pods request.
+    Raises `InputError` if an object of a known kind has malformed templates."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
     if row is None:
         return ()
-    return tuple(
-        template for template in _templates(row.layout(Field(obj, (), Where()))) if template.is_pod_template
-    )
+    return _templates(row.layout(Field(obj, (), Where())))
 
 
 def wants_plan(workload: Workload) -> bool:
@@ -160,7 +158,9 @@ class _Reader:
             templates=tuple(template for template in templates if template.is_pod_template),
             inlined=tuple(template for template in templates if not template.is_pod_template),
             gangs=() if child else self._following(layout, gangs(layout, name, chosen, top, sets, within)),
-            planned_elsewhere=() if child or layout.gangs else tuple(part.pod_set for part in sets.values()),
+            planned_elsewhere=(
+                NO_PODS if child or layout.gangs or not sets else without_gang([*sets.values()], chosen, top)
+            ),
             unplanned=layout.unplanned,
             per_pod=per_pod,
             skip=chosen.skip or self._is_left_alone(owner, layout),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.resources import Resources
 from webhook.jsontools.path import Path
+
+NO_PODS: Final = PodGroup("", ())
+"""What stands for the pods of an object that has none."""
 
 
 # Like `Field`, not frozen: each reading of an object creates one for each of its hundreds of templates.
@@ -77,8 +81,8 @@ class Workload:
     - `skip`: the object or its owner opts out of planning, or Bayplan ignores the object (`left_alone`).
     - `holds`: applying the object reserves its gangs. False if another object does (the Job of a CronJob, the
       pods of a Deployment, the owner of a child object), and while the object is suspended.
-    - `planned_elsewhere`: the PodSets of an object without gangs: another system plans them (Grove), or no
-      pod starts yet.
+    - `planned_elsewhere`: the pods of an object without gangs: another system plans them (Grove), or no pod
+      starts yet. The PodGroup has no name.
     - `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `owner_has_templates`: the owner created
       this object from a template; also true for an owner of an unknown kind, which may have done so.
       `owner_suspends`: Kueue would suspend the owner itself.
@@ -98,7 +102,7 @@ class Workload:
     templates: tuple[Template, ...] = ()
     inlined: tuple[Template, ...] = ()
     gangs: tuple[PodGroup, ...] = ()
-    planned_elsewhere: tuple[PodSet, ...] = ()
+    planned_elsewhere: PodGroup = NO_PODS
     unplanned: int = 0
     per_pod: bool = False
     skip: bool = False
