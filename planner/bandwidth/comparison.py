@@ -18,7 +18,7 @@ from planner.model.answer import Answer
 from planner.model.node import divided
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.resources import GPU
-from planner.model.topology import Topology
+from planner.model.topology import Topology, topology_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _gpus(group: PodGroup) -> dict[str, int]:
 
 
 def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
-    return next((t for t in snapshot.topologies if t.name == answer.topology), snapshot.topologies[0])
+    return topology_named(snapshot.topologies, answer.topology) or snapshot.topologies[0]
 
 
 def placed(group: PodGroup, answer: Answer) -> PodGroup:

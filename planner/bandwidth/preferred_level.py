@@ -13,7 +13,7 @@ from planner.bandwidth.words import milliseconds, ratio
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
-from planner.model.topology import Topology, short
+from planner.model.topology import Topology, short, topology_named
 from planner.planning.plan import when_empty
 from planner.request.levels import constraints, level_key
 
@@ -76,7 +76,7 @@ def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistributi
     preferred level was met, or if the gang has no estimate (`answer_layout`). `snapshot` is the cluster in
     which the gang was planned; the gang's own reservation is ignored.
     """
-    topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
+    topology = topology_named(snapshot.topologies, answer.topology)
     if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):
         return None
     for names, preferred in _preferred(group):

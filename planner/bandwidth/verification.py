@@ -17,6 +17,7 @@ from planner.cluster.usage.occupancy import carried
 from planner.model.node import divided
 from planner.model.reservation import Reservation
 from planner.model.resources import GPU
+from planner.model.topology import topology_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +123,5 @@ def _gpus(snapshot: Snapshot, held: Reservation, pods: Mapping[str, int]) -> dic
 def _layout(snapshot: Snapshot, held: Reservation, gpus: Mapping[str, int]) -> GangLayout | None:
     if sum(gpus.values()) < 2 or any(divided(snapshot.nodes[node].labels) for node in gpus):
         return None
-    topology = next((t for t in snapshot.topologies if t.name == held.topology), snapshot.topologies[0])
+    topology = topology_named(snapshot.topologies, held.topology) or snapshot.topologies[0]
     return layout_of(snapshot, topology, gpus)

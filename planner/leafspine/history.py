@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import leaf_level
 from planner.model.reservation import Reservation
-from planner.model.topology import HOSTNAME, Domain
+from planner.model.topology import HOSTNAME, Domain, topology_named
 
 WEIGHT = 0.3
 """The share of the latest gang in the average; the last six gangs make up about nine tenths of it."""
@@ -51,7 +51,7 @@ def key_of(topology: str, path: Domain) -> str:
 
 def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
     """Returns the record of the reservation's gang, without leaves if its topology has none or is gone."""
-    topology = next((t for t in snapshot.topologies if t.name == reservation.topology), None)
+    topology = topology_named(snapshot.topologies, reservation.topology)
     if topology is None or topology.levels[0] == HOSTNAME:
         return Ended((), well)
     tree, level = snapshot.base.trees[topology.name], leaf_level(topology)

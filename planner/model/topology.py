@@ -6,7 +6,7 @@ coarsest level down, never a single value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.model.resources import CLIQUE_LABEL
@@ -95,6 +95,11 @@ class Topology:
         label or, without one, its name.
         """
         return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
+
+
+def topology_named(topologies: Iterable[Topology], name: str) -> Topology | None:
+    """Returns the first topology of this name, None if there is none."""
+    return next((topology for topology in topologies if topology.name == name), None)
 
 
 def contains(outer: Domain, inner: Domain) -> bool:

@@ -18,7 +18,7 @@ from planner.model.answer import Answer
 from planner.model.labels import Requirement, Term
 from planner.model.podgroup import Assignment, Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
-from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains
+from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains, topology_named
 from planner.planning.plan import plan
 from planner.planning.replay import replay
 
@@ -50,7 +50,7 @@ def _filled(
     remaining: Snapshot, group: PodGroup, kept: Reservation, added: Mapping[str, int], domain: Domain
 ) -> Reservation | None:
     """Returns the reservation with the further pods placed within a domain; None if they do not fit."""
-    topology = _topology(remaining, kept.topology)
+    topology = topology_named(remaining.topologies, kept.topology)
     if topology is None:
         return None
     # Within the domains that the gang holds whole, the further pods need no further domain.
@@ -115,7 +115,3 @@ def _merged(
     inner = frozenset(name for branch in branches if branch for name in tree.names(branch))
     level = topology.levels[len(domain) - 1] if domain else ""
     return replace(kept, domain=domain, level=level, domains=used, nodes=inner, assignments=assignments)
-
-
-def _topology(snapshot: Snapshot, name: str) -> Topology | None:
-    return next((topology for topology in snapshot.topologies if topology.name == name), None)

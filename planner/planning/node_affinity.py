@@ -10,7 +10,7 @@ from planner.model.deadline import poll
 from planner.model.labels import Requirement, Term
 from planner.model.natural_order import natural
 from planner.model.podgroup import PodGroup, PodSet
-from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_level
+from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_level, topology_named
 
 
 def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Mapping[str, tuple[Term, ...]]:
@@ -22,7 +22,7 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Mapping
     writes them as preferences. PodSets with the same shape and constraint get the same terms, because the
     planner treats their pods as equal.
     """
-    topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
+    topology = topology_named(snapshot.topologies, answer.topology)
     nodes: dict[str, dict[str, None]] = {}
     for assignment in answer.assignments:
         nodes.setdefault(assignment.pod_set, {})[assignment.node] = None

@@ -20,7 +20,7 @@ from planner.model.claim_spec import is_claim_spec
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resolved import ResolvedPodGroup, resolved_group
-from planner.model.topology import ROOT, Domain, Topology
+from planner.model.topology import ROOT, Domain, Topology, topology_named
 from planner.model.words import counted
 from planner.node.eligibility import permits
 from planner.request.device_claims import with_devices
@@ -94,7 +94,7 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
     ):
         return None
     try:
-        topology = next((t for t in candidates(snapshot, gang) if t.name == reservation.topology), None)
+        topology = topology_named(candidates(snapshot, gang), reservation.topology)
         warnings = topology_request(gang, topology).warnings if topology else ()
     except Refusal:
         return None

@@ -22,7 +22,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
-from planner.model.topology import HOSTNAME, Domain
+from planner.model.topology import HOSTNAME, Domain, topology_named
 from planner.planning.node_affinity import path_term
 from webhook.placement.pod_gang import seats_for
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation, placement_annotations
@@ -192,4 +192,5 @@ def terms_of_object(obj: Json, workload: Workload, snapshot: Snapshot) -> Placem
 
 
 def _levels(snapshot: Snapshot, topology: str) -> tuple[str, ...]:
-    return next((candidate.levels for candidate in snapshot.topologies if candidate.name == topology), ())
+    of_name = topology_named(snapshot.topologies, topology)
+    return of_name.levels if of_name is not None else ()

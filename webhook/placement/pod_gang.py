@@ -86,15 +86,8 @@ def held_for(
     return held, bool(held)
 
 
-SCALED_KINDS = frozenset(row.name for row in KINDS.values() if row.holds or row.each_pod) - {
-    "Pod",
-    "Job",
-    "JobSet",
-    "LeaderWorkerSet",
-}
-"""Kinds of which one gang may get more pods by a request in which Bayplan does not see its object, or has no
-place for them. The pods of a Job are left out: it starts a pod as soon as another has ended, which a snapshot
-may not show yet."""
+GROWING_KINDS = frozenset(row.name for row in KINDS.values() if row.grows)
+"""Kinds of which one gang may get more pods unseen (`WorkloadKind.grows`)."""
 
 
 def seats_for(
@@ -112,7 +105,7 @@ def seats_for(
 
 
 def _may_be_scaled(gang: str) -> bool:
-    return kind_of(gang) in SCALED_KINDS and gang.count("/") == 2  # a replica has its size
+    return kind_of(gang) in GROWING_KINDS and gang.count("/") == 2  # a replica has its size
 
 
 def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) -> bool:

@@ -53,9 +53,8 @@ ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
 pod's owner alone does not tell whether they are."""
 
 
-SCALED = ONE_GANG | {"LeaderWorkerSet"}
-"""Kinds with a scale subresource (`kubectl scale`, autoscalers). A request to it does not contain the pod
-template, so Bayplan's webhooks are not called for it."""
+SCALED = frozenset(row.name for row in KINDS.values() if row.has_scale)
+"""Kinds with a subresource `scale` (`WorkloadKind.has_scale`)."""
 
 
 def annotate(

@@ -43,7 +43,11 @@ class WorkloadKind:
     object reserves its gangs (False if other objects, such as the Jobs of a CronJob, are the gangs).
     `template_immutable`: the API server refuses changes of an existing object's pod template. `suspend`: the
     field that suspends the object, () for none. `pods`: the places where `layout` finds the pods, for the API
-    server's match conditions.
+    server's match conditions. `has_scale`: the kind has a subresource `scale` (`kubectl scale`, autoscalers);
+    a request to it does not contain the pod template, so Bayplan's webhooks are not called for it. `grows`:
+    one gang of such an object may get more pods by a request in which Bayplan does not see the object, or has
+    no place for them. Not the gang of a Job, which starts a pod as soon as another has ended: a snapshot may
+    not show that yet.
     """
 
     group: str
@@ -56,6 +60,8 @@ class WorkloadKind:
     holds: bool = True
     template_immutable: bool = True
     suspend: tuple[str, ...] = ()
+    has_scale: bool = False
+    grows: bool = False
 
     @property
     def has_templates(self) -> bool:
@@ -82,8 +88,9 @@ def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...]
     layout = partial(layouts.training_job, replicas=replicas)
     places = _templates(f"spec.{replicas}{{}}.template")
     return WorkloadKind(
-        "kubeflow.org", versions, name, resource, layout, places, suspend=("spec", "runPolicy", "suspend")
-    )
+        "kubeflow.org", versions, name, resource, layout, places,
+        suspend=("spec", "runPolicy", "suspend"), grows=True,
+    )  # fmt: skip
 
 
 def _ray(name: str, resource: str, *cluster: str) -> WorkloadKind:
@@ -92,7 +99,7 @@ def _ray(name: str, resource: str, *cluster: str) -> WorkloadKind:
     places = _templates(f"{spec}.headGroupSpec.template", f"{spec}.workerGroupSpecs[].template")
     return WorkloadKind(
         "ray.io", ("v1", "v1alpha1"), name, resource, layout, places, template_immutable=False,
-        suspend=_SUSPEND,
+        suspend=_SUSPEND, grows=True,
     )  # fmt: skip
 
 
@@ -107,8 +114,9 @@ _TEMPLATE = _templates("spec.template")
 _RUNTIME_PATCH = "spec.runtimePatches[].trainingRuntimeSpec.template"
 
 _APPS = partial(
-    WorkloadKind, "apps", ("v1",), pods=_TEMPLATE, each_pod=True, holds=False, template_immutable=False
-)
+    WorkloadKind, "apps", ("v1",), pods=_TEMPLATE, each_pod=True, holds=False, template_immutable=False,
+    has_scale=True, grows=True,
+)  # fmt: skip
 
 _ROWS = (
     WorkloadKind("", ("v1",), "Pod", "pods", layouts.pod, PodPlaces(("spec",))),
@@ -145,7 +153,7 @@ _ROWS = (
         "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",
         layouts.leader_worker_set,
         _templates("spec.leaderWorkerTemplate.workerTemplate", "spec.leaderWorkerTemplate.leaderTemplate"),
-        template_immutable=False,
+        template_immutable=False, has_scale=True,
     ),
     _training("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _training("TFJob", "tfjobs", "tfReplicaSpecs"),

@@ -22,7 +22,7 @@ from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
-from planner.model.topology import Topology
+from planner.model.topology import Topology, topology_named
 from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import Bundle, CheapestFirst, Chosen
 from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, moved, without_movables
@@ -289,7 +289,9 @@ def _place(
 
 
 def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
-    return next(topology for topology in snapshot.topologies if topology.name == answer.topology)
+    topology = topology_named(snapshot.topologies, answer.topology)
+    assert topology is not None, "the answer is of this snapshot"
+    return topology
 
 
 def _kept(occupants: Occupants) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import Constraint, PodGroup, PodSet
-from planner.model.topology import common_domain
+from planner.model.topology import common_domain, topology_named
 from planner.planning.defragmentation.movable import Movable
 from planner.request.resolve import resolve
 
@@ -95,7 +95,8 @@ def _answer_of(snapshot: Snapshot, index: int, group: PodGroup, answer: Answer) 
         for assignment in answer.assignments
         if assignment.pod_set in sets
     )
-    topology = next(topology for topology in snapshot.topologies if topology.name == answer.topology)
+    topology = topology_named(snapshot.topologies, answer.topology)
+    assert topology is not None, "the answer is of this snapshot"
     nodes = [snapshot.nodes[assignment.node] for assignment in assignments]
     domain = common_domain([topology.path(node.name, node.labels) for node in nodes])
     return replace(

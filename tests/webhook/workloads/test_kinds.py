@@ -372,3 +372,17 @@ def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
         scaled = o.changed(o.RAY_CLUSTER, ("spec", "enableInTreeAutoscaling"), autoscaled)
         gang = read(o.changed(scaled, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
         assert [(pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets] == [(1, 0), expected, (3, 0)]
+
+
+def test_what_makes_pods_by_itself_may_grow_but_no_job() -> None:
+    """A Job starts a pod as soon as another has ended; each replica of a LeaderWorkerSet has its size."""
+    growing = {row.name for row in KINDS.values() if row.grows}
+    jobs = {"Pod", "Job", "CronJob", "JobSet", "LeaderWorkerSet", "PodCliqueSet"}
+    assert growing == {row.name for row in KINDS.values() if row.has_templates} - jobs
+
+
+def test_kinds_with_a_subresource_scale_keep_templates_that_may_change() -> None:
+    """Their objects live on when their number of pods changes."""
+    scaled = [row for row in KINDS.values() if row.has_scale]
+    assert {row.name for row in scaled} == {"Deployment", "ReplicaSet", "StatefulSet", "LeaderWorkerSet"}
+    assert not [row for row in scaled if row.template_immutable]

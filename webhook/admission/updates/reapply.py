@@ -47,16 +47,12 @@ _OWN = (APPLIED, PLACEMENT, POLICIES, RESERVATION)
 the update states them."""
 
 
-def _as_it_is(obj: Json) -> Json:
-    return obj
-
-
 def with_former_templates(
     obj: Json,
     old: Json | None,
     workload: Workload,
     as_created: Callable[[], Json | None],
-    planless: Callable[[Json], Json] = _as_it_is,
+    planless: Callable[[Json], Json],
 ) -> Json:
     """Returns the object of an update; if the update asks for the same templates as before, with the template
     fields of `old`, the stored object.

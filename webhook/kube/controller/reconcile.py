@@ -82,7 +82,7 @@ from webhook.placement.pod_affinity import (
     terms_of_reservation,
     without_placement_affinity,
 )
-from webhook.placement.pod_gang import SCALED_KINDS
+from webhook.placement.pod_gang import GROWING_KINDS
 from webhook.placement.resized import further_pods, resized_within, surplus_seats
 from webhook.placement.shared_gangs.gang_members import GangMember
 
@@ -159,7 +159,7 @@ class _Due:
         seated = tuple(pod for pod in gang.pods if pod.brought_by not in late_uids)
         reservation = self._moved(replace(gang, pods=seated), reservation)
         gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
-        if kind_of(gang.name) in SCALED_KINDS:
+        if kind_of(gang.name) in GROWING_KINDS:
             gated = self._scaled(world, replace(gang, pods=seated), reservation, gated)
         if gated:
             self.actions.append(LetIn(gang, reservation, gated))

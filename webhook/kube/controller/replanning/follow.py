@@ -18,7 +18,7 @@ from planner.cluster.usage.occupancy import carried
 from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
-from planner.model.topology import Domain, Topology, common_domain, contains
+from planner.model.topology import Domain, Topology, common_domain, contains, topology_named
 from webhook.kube.controller.replanning.restore import seated
 
 
@@ -84,7 +84,7 @@ def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str
     """
     assignments = tuple(Assignment(pod_set, node, count) for (pod_set, node), count in sorted(seats.items()))
     nodes = frozenset(seat.node for seat in assignments)
-    topology = next((t for t in snapshot.topologies if t.name == held.topology), None)
+    topology = topology_named(snapshot.topologies, held.topology)
     if topology is None:
         return []
     paths = [topology.path(name, snapshot.nodes[name].labels) for name in nodes if name in snapshot.nodes]

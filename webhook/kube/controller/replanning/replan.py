@@ -14,7 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
-from planner.model.topology import contains
+from planner.model.topology import contains, topology_named
 from planner.planning.beside import beside
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
@@ -34,7 +34,7 @@ class Move:
 
 def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
     """Returns the nodes that the gang holds seats on but cannot use any more, each with a short reason."""
-    topology = next((t for t in snapshot.topologies if t.name == reservation.topology), None)
+    topology = topology_named(snapshot.topologies, reservation.topology)
     result: dict[str, str] = {}
     for name in sorted({assignment.node for assignment in reservation.assignments}):
         node = snapshot.nodes.get(name)

@@ -15,7 +15,7 @@ from planner.model.answer import Answer
 from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation, reservation_id
-from planner.model.topology import common_domain
+from planner.model.topology import common_domain, topology_named
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
@@ -71,13 +71,13 @@ def _around(
     remaining: Snapshot, group: PodGroup, like: Reservation, bound_counts: Counter[tuple[str, str]]
 ) -> Reservation | None:
     """Returns a reservation of the bound pods' nodes, with seats beside them for the other pods; None if
-    there is no room or a node does not exist.
+    there is no room, or a node or the topology does not exist.
 
     `like`: a reservation of the gang somewhere; its mode and requests are copied. `bound_counts`: the number
     of bound pods by PodSet and node.
     """
-    topology = next(topology for topology in remaining.topologies if topology.name == like.topology)
-    if not all(node in remaining.nodes for _, node in bound_counts):
+    topology = topology_named(remaining.topologies, like.topology)
+    if topology is None or not all(node in remaining.nodes for _, node in bound_counts):
         return None
     paths = [topology.path(node, remaining.nodes[node].labels) for _, node in bound_counts]
     bound_by_pod_set = Counter(name for name, _ in bound_counts.elements())
