@@ -5,6 +5,7 @@
 - `alternatives`: similar requests that were searched and have a placement
 - `fewer_pods`: the largest number of pods that has a placement, for `alternatives`
 - `pod_changes`: changes of single pods for `alternatives` to search
+- `domain_choices`: pods that select different domains of the required level
 - `node_words`, `label_values`: the node counts as text, with the existing values of a label
 - `messages`, `numa_messages`, `spread_messages`, `fabric_messages`: the sentences of the message
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from planner.cluster.capacity import hosts
 from planner.explain import fabric_messages, messages, numa_messages, spread_messages
 from planner.explain.alternatives import Shortfall, alternatives, slower_links, with_fewer_pods
+from planner.explain.domain_choices import different_domains
 from planner.explain.label_values import nearest
 from planner.explain.node_words import NodeWords
 from planner.explain.obstacles import (
@@ -188,7 +189,13 @@ def _never(
     nodes = NodeWords(shortfall.request.pod_classes).why_few(counts)
     ways = alternatives(empty, shortfall_of(part, shortfall), place_gang)
     reason = "TooLargeForCluster" if shortfall.request.required == ROOT else "TooLargeForLevel"
-    message = messages.too_large(part, shortfall, best_attempt(shortfall), nodes, [way.words for way in ways])
+    message = messages.too_large(
+        part,
+        shortfall,
+        best_attempt(shortfall),
+        ". ".join(filter(None, (nodes, different_domains(shortfall.request)))),
+        [way.words for way in ways],
+    )
     return reason, _with(message, in_the_way), tuple(pod_set.name for pod_set in part.pod_sets)
 
 

@@ -7,6 +7,7 @@ waited for ever; the gangs behind them never got theirs.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,6 +36,21 @@ def member(number: int, gpus: int = 8, size: int = 2, level: str = HOST) -> Json
     pod = o.changed(o.annotated(o.POD, keys), ("metadata", "name"), f"demo-{number}")
     pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
     return o.changed(pod, ("metadata", "labels"), {"kueue.x-k8s.io/pod-group-name": "demo"})
+
+
+RACKS = tuple(dict.fromkeys(node.labels[RACK] for node in HALL.nodes.values() if not node.taints))
+
+
+def selecting(pod: Json, rack: str) -> Json:
+    """The pod with a selector of one rack."""
+    return o.changed(pod, ("spec", "nodeSelector"), {RACK: rack})
+
+
+def choosing(pod: Json, *racks: str) -> Json:
+    """The pod with a required node affinity to these racks."""
+    term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": list(racks)}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return o.changed(pod, ("spec", "affinity"), {"nodeAffinity": required})
 
 
 def queued(pod: Json) -> Json:
@@ -160,3 +176,60 @@ def test_stored_members_are_looked_up_only_if_the_gang_does_not_fit() -> None:
     first = asked(member(0, 4), environment=environment)
     assert asked(member(1, 4), on=holding(first), environment=environment).response.allowed
     assert asked(o.JOB, environment=environment).response.allowed
+
+
+def names_both(message: str) -> bool:
+    """Whether a refusal names the racks of both pods, in any order."""
+    _, _, choices = message.partition("No rack has nodes for both: ")
+    return all(f"selects {RACK}={rack}" in choices for rack in RACKS[:2])
+
+
+@pytest.mark.parametrize("first_choice", [selecting, choosing])
+@pytest.mark.parametrize("second_choice", [selecting, choosing])
+def test_pods_that_choose_different_racks_are_refused_where_one_is_required(
+    first_choice: Callable[[Json, str], Json], second_choice: Callable[[Json, str], Json]
+) -> None:
+    """The second was planned by itself, and the gang waited for ever."""
+    first = asked(first_choice(member(0, 4, level=RACK), RACKS[0]))
+    second = second_choice(member(1, 4, level=RACK), RACKS[1])
+    message = refusal(second, holding(first), after(stored(first)))
+    assert names_both(message)
+    assert "of this object and of Pod/demo-0, which exists already" in message
+
+
+@pytest.mark.parametrize("choice", [selecting, choosing])
+def test_pods_in_a_queue_of_kueue_that_choose_different_racks_are_refused(
+    choice: Callable[[Json, str], Json],
+) -> None:
+    """Two members like the second fit, so the stored one was not looked at."""
+    first = asked(queued(choice(member(0, 4, level=RACK), RACKS[0])), on=PLAIN)
+    second = queued(choice(member(1, 4, level=RACK), RACKS[1]))
+    assert names_both(refusal(second, PLAIN, after(stored(first))))
+
+
+def whole_rack(pod: Json) -> Json:
+    """The pod of a gang that holds its rack whole."""
+    return o.annotated(pod, {"bayplan.dev/reserve": "domain"})
+
+
+def test_a_rack_of_a_plan_does_not_count_as_chosen() -> None:
+    """The first pod is pinned to a rack which its gang holds; it may move to that of the second."""
+    first = asked(whole_rack(member(0, 4, level=RACK)))
+    ((domain,),) = (held.domains for held in holding(first).reservations)
+    assert domain[-1] in str(stored(first)["spec"]["affinity"]["nodeAffinity"])
+    second = choosing(member(1, 4, level=RACK), next(rack for rack in RACKS if rack != domain[-1]))
+    assert refusal(second, holding(first), after(stored(first))) == ""
+
+
+def test_racks_that_the_user_chose_count_beside_the_rack_of_the_plan() -> None:
+    """Two for the first pod, of which its gang holds one, and another for the second."""
+    first = asked(whole_rack(choosing(member(0, 4, level=RACK), *RACKS[:2])))
+    second = choosing(member(1, 4, level=RACK), RACKS[2])
+    assert "No rack has nodes for both" in refusal(second, holding(first), after(stored(first)))
+
+
+def test_pods_that_choose_a_common_rack_are_placed_in_it() -> None:
+    """One of two racks, and one of two others."""
+    first = asked(choosing(member(0, 4, level=RACK), *RACKS[:2]))
+    second = choosing(member(1, 4, level=RACK), *RACKS[1:3])
+    assert refusal(second, holding(first), after(stored(first))) == ""
