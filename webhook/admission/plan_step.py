@@ -99,8 +99,9 @@ class PlanStep:
         if plan is None and part == "size":
             return None
         if plan is None:
-            rules = queue_rules(self._settings, self._now)
-            plan = plan_in_turn(remaining, asked, self._waiting, self._rivals, self._limits, rules)
+            plan = self._in_turn(remaining, asked)
+            if plan.decision == "queued" and self._request.operation == "UPDATE":
+                plan = self._where_its_pods_run(remaining, asked) or plan
         if workload.awaits_kueue:
             plan = until_admitted(plan, remaining)
             if gated_by_kueue and _has_idle_place(self.snapshot, plan):
@@ -112,6 +113,19 @@ class PlanStep:
             whole=_is_whole(workload),
             preview=workload.suspended,
         )
+
+    def _in_turn(self, snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
+        rules = queue_rules(self._settings, self._now)
+        return plan_in_turn(snapshot, workload, self._waiting, self._rivals, self._limits, rules)
+
+    def _where_its_pods_run(self, snapshot: Snapshot, workload: Workload) -> WorkloadPlan | None:
+        """Returns the plan of changed gangs that hold places, with the room of their own pods, which the new
+        ones replace. None if they have no place even there."""
+        freed = _without_changed_gangs(snapshot, workload)
+        plan = self._in_turn(freed, workload) if freed is not snapshot else None
+        if plan is None or plan.decision != "admitted":
+            return None
+        return replace(plan, placed=tuple(map(_once_pods_end, plan.placed)))
 
     def _limits(self, namespace: str) -> HoldLimits:
         return self._settings(namespace).holds
@@ -132,10 +146,7 @@ class PlanStep:
         if shared_gang_changed(snapshot, workload):
             return snapshot.ended(workload.gangs[0].name)
         if self._request.operation == "UPDATE" and workload.kind == "LeaderWorkerSet":
-            for group in workload.gangs:
-                held = snapshot.holding(group.name)
-                if held is not None and replay(snapshot, group, held) is None:
-                    snapshot = snapshot.ended(group.name)
+            return _without_changed_gangs(snapshot, workload)
         return snapshot
 
     def _without_former_place(self, snapshot: Snapshot, workload: Workload) -> Workload:
@@ -188,6 +199,23 @@ class PlanStep:
             return replace(gang_plan, answer=first.answer, first=first.group)
         self._first[group.name] = _FirstAnswer(answer, group)
         return gang_plan
+
+
+def _without_changed_gangs(snapshot: Snapshot, workload: Workload) -> Snapshot:
+    """Returns the cluster without the reservations and pods of gangs whose places are for other pods than
+    the gangs ask for now."""
+    for group in workload.gangs:
+        held = snapshot.holding(group.name)
+        if held is not None and replay(snapshot, group, held) is None:
+            snapshot = snapshot.ended(group.name)
+    return snapshot
+
+
+def _once_pods_end(gang_plan: GangPlan) -> GangPlan:
+    """Returns the plan of a gang with a warning that its place includes the room of pods that run."""
+    warning = "its new pods get the room of those that run now, and start as these end"
+    answer = gang_plan.answer
+    return replace(gang_plan, answer=replace(answer, warnings=(*answer.warnings, warning)))
 
 
 def _has_idle_place(snapshot: Snapshot, plan: WorkloadPlan) -> bool:
