@@ -40,9 +40,7 @@ class RoundRecords:
         self._broken: dict[str, float] = {}
         """By gang: since when it lacks a node or its reservation, in monotonic seconds."""
         self._moved_off: dict[str, frozenset[str]] = {}
-        """By gang: the nodes that it was moved off. Its pods may stay there until they are evicted, and the
-        reservation must not follow them back. Cordoned nodes are left out: it may follow after an uncordon.
-        """
+        """By gang: the usable nodes that it was moved off. A single pod that stays is not followed back."""
         self._rounds = 0
         self._unused, self._missing = Lasting(), Lasting()
         """Since when no bound pod uses a gang's place; since when a gang's reservation is not in the book."""
@@ -72,9 +70,12 @@ class RoundRecords:
         self._broken = {name: self._broken.get(name, began) for name in broken}
         self._rounds += 1
 
-    def moved(self, gang: str, gone: Iterable[str]) -> None:
-        """Records that a gang which lost nodes has another place. `gone`: the nodes to which its reservation
-        must not follow pods back.
-        """
-        self._moved_off[gang] = self._moved_off.get(gang, frozenset()).union(gone)
-        self.recoveries.observe(time.monotonic() - self._broken.pop(gang, time.monotonic()))
+    def moved(self, held: Reservation, left: Iterable[str]) -> None:
+        """Records that a gang which lost nodes has another place. `left`: as in `seated`."""
+        self.seated(held, left)
+        self.recoveries.observe(time.monotonic() - self._broken.pop(held.gang, time.monotonic()))
+
+    def seated(self, held: Reservation, left: Iterable[str] = ()) -> None:
+        """Records where a gang has its seats now. `left`: nodes that it was moved off and that are usable."""
+        seats = {seat.node for seat in held.assignments}
+        self._moved_off[held.gang] = self._moved_off.get(held.gang, frozenset()).union(left) - seats

@@ -97,7 +97,7 @@ async def leading(
         client, seen, seen, ledger, GangHistoryWriter(client, "ns"), lambda: NOW,  # type: ignore[arg-type]
         observed=lambda _: observed,
     )  # fmt: skip
-    client.lead = controller.lead  # type: ignore[attr-defined]
+    client.lead, client.seen = controller.lead, seen  # type: ignore[attr-defined]
     try:
         yield client, ledger, other
     finally:

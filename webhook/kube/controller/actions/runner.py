@@ -24,6 +24,7 @@ from webhook.kube.controller.evictions import BehindUnstarted, LetInForEvictions
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.pace import NEAR, PositionPace
 from webhook.kube.controller.records import RoundRecords
+from webhook.kube.controller.replanning.follow import is_usable
 from webhook.kube.controller.world import World
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.gangs import Unbound
@@ -177,9 +178,8 @@ class ActionRunner:
         gang, move = action.gang, action.move
         wish = Wish(move.reservation, world.snapshot.revision, action.headroom)
         await self._ledger.reserve_all([wish], self._clock())
-        nodes = world.snapshot.nodes
-        gone = (name for name in move.gone if name not in nodes or not nodes[name].cordoned)
-        self._records.moved(gang.name, gone)
+        usable = (name for name in move.gone if is_usable(world.snapshot, name))
+        self._records.moved(move.reservation, usable)
         text = (
             f"lost {action.why}: {move.moved} of {counted(gang.group.size, 'pod')} go to {', '.join(move.to)}"
         )
@@ -199,6 +199,7 @@ class ActionRunner:
         """
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
+        self._records.seated(reservation)
         nodes = ", ".join(sorted({seat.node for seat in reservation.assignments}))
         text = f"bound elsewhere than planned: it holds {place_words(reservation)}, with pods on {nodes}"
         log.info("followed %s: %s", gang.name, text)

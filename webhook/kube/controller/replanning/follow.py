@@ -5,6 +5,10 @@ pods are bound. A pod that was bound outside the gang's nodes (by hand, or by a 
 affinity) is followed at once: the seat that is reserved for it is unused, and no other pod may use it.
 Nothing is taken from another gang. With each pod that is followed, one unused seat of its PodSet moves to the
 pod's node, so one seat remains for each pod that is not bound yet.
+
+A gang that was moved off its nodes is not followed back pod by pod: its pods go to the new place one after
+the other, as they are replaced. It is followed back if all its pods run where they ran and none has gone to
+the new place, for example after a node was not ready for a minute.
 """
 
 from __future__ import annotations
@@ -34,8 +38,11 @@ def followed(
     pods = [
         pod
         for pod in snapshot.bound.of_gang(held.gang, held.id)
-        if carried(pod) == [held.id] and pod.node not in left and _usable(snapshot, pod.node)
+        if carried(pod) == [held.id] and is_usable(snapshot, pod.node)
     ]
+    none_has_moved = len(pods) >= held.seats and held.touched.isdisjoint(pod.node for pod in pods)
+    if not none_has_moved:
+        pods = [pod for pod in pods if pod.node not in left]
     stands, seats = seated(group, pods), Counter[tuple[str, str]]()
     for seat in held.assignments:
         seats[seat.pod_set, seat.node] += seat.count
@@ -55,7 +62,8 @@ def followed(
     return next(free, None)
 
 
-def _usable(snapshot: Snapshot, name: str) -> bool:
+def is_usable(snapshot: Snapshot, name: str) -> bool:
+    """Returns whether the node exists and takes pods: it is ready and not cordoned."""
     node = snapshot.nodes.get(name)
     return node is not None and node.ready and not node.cordoned
 

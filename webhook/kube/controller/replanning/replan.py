@@ -22,8 +22,8 @@ from planner.planning.reservation import reservation_for
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A new reservation, and the number of pods that it moves. `gone`: the nodes that the gang has to leave.
-    `to`: the nodes that get additional pods.
+    """A new reservation, and the number of pods that it moves. `gone`: the nodes that the gang leaves, the
+    lost ones and others. `to`: the nodes that get additional pods.
     """
 
     reservation: Reservation
@@ -73,13 +73,13 @@ def replan(
     if stays:
         filled = beside(remaining, group, replace(held, assignments=stays), moving, keeping)
         if filled is not None:
-            return _move(held, filled, sorted(gone))
+            return _move(held, filled)
     answer = plan(remaining, group)
     fresh = reservation_for(remaining, group, answer)
-    return _move(held, fresh, sorted(gone)) if fresh is not None else answer
+    return _move(held, fresh) if fresh is not None else answer
 
 
-def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
+def _move(held: Reservation, fresh: Reservation) -> Move:
     """Returns the move from `held` to `fresh`. The new reservation keeps the fingerprint of `held`, so that
     the ledger replaces the one by the other in one step.
     """
@@ -94,4 +94,5 @@ def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
         fresh, fingerprint=held.fingerprint, created=held.created, expires=held.expires, state=held.state,
         owner_uid=held.owner_uid,
     )  # fmt: skip
-    return Move(kept, sum(new.values()), tuple(gone), tuple(sorted({node for _, node in new})))
+    gone = {node for _, node in before} - {node for _, node in after}
+    return Move(kept, sum(new.values()), tuple(sorted(gone)), tuple(sorted({node for _, node in new})))

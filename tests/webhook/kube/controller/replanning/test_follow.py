@@ -135,6 +135,21 @@ def test_pods_on_nodes_that_the_gang_was_moved_off_are_not_followed_back():
     assert moved(snapshot, group, left=frozenset({"r2-n1"})) is None
 
 
+def test_a_gang_of_which_no_pod_has_moved_is_followed_back_as_a_whole():
+    """A node of its rack was not ready for a minute: all pods still run where they ran."""
+    group = nodes_of(2, required="rack")
+    held = moved(standing(booked(racks(2, 2), group), "r2-n1", "r2-n2"), group, left=frozenset({"r2-n2"}))
+    assert held is not None
+    assert (held.domains, seats(held)) == ((("r2",),), {"r2-n1": 1, "r2-n2": 1})
+
+
+def test_a_gang_of_which_a_pod_has_moved_waits_for_the_others_in_the_new_rack():
+    """It is in one rack again once they are replaced."""
+    group = nodes_of(2, required="rack")
+    snapshot = standing(booked(racks(2, 2), group), "r1-n1", "r2-n2")
+    assert moved(snapshot, group, left=frozenset({"r2-n2"})) is None
+
+
 def test_a_pod_of_several_gangs_reservations_is_nobodys_to_follow():
     """The template of several replicas names all their reservations, so the pod's own is unknown."""
     group = nodes_of(2, reserve="nodes")

@@ -64,7 +64,7 @@ def test_without_room_in_a_required_rack_the_whole_gang_moves():
     state = booked(racks(2, 2), group)
     move = replan(without(state, "r1-n1"), group, state.reservations[0], ["r1-n1"])
     assert isinstance(move, Move)
-    assert move.moved == 2
+    assert (move.moved, move.gone) == (2, ("r1-n1", "r1-n2"))
     assert move.reservation.domains == (("r2",),)
 
 
