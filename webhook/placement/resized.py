@@ -85,6 +85,25 @@ def surplus_seats(group: PodGroup, held: Reservation) -> int:
     return (_by_pod_set(held.assignments) - needed).total()
 
 
+def with_surge(snapshot: Snapshot, group: PodGroup, held: Reservation, unbound: int) -> PodGroup:
+    """Returns the gang of a Deployment with as many pods as exist now, if that is more than it asks for.
+
+    A rolling update with `maxSurge` starts pods before it ends others. Pinned to the seats of the old pods, a
+    new one would wait for their end, and they end only once it is ready.
+
+    `unbound`: the number of its unbound pods. Bound pods count on the nodes where the gang has seats: those
+    on a lost node end, and have no seat.
+    """
+    seated = {seat.node for seat in held.assignments}
+    standing = sum(pod.node in seated for pod in snapshot.bound.of_gang(held.gang, held.id))
+    return replace(
+        group,
+        pod_sets=tuple(
+            replace(pod_set, count=max(pod_set.count, standing + unbound)) for pod_set in group.pod_sets
+        ),
+    )
+
+
 def resized_within(
     snapshot: Snapshot, group: PodGroup, held: Reservation, limits: HoldLimits
 ) -> Reservation | Answer | None:

@@ -17,8 +17,8 @@ The rules:
    gang with `on-unavailable: admit`, or that has started and holds nothing by choice, at once, with or
    without a place; those of a gang for which its scheduler evicts others once the nodes that no other gang is
    about to use are enough for it. A late member gets room beside what its gang holds, before the queue, and
-   so do pods by which a gang was scaled up; the surplus of one that was scaled down is released. KAI is told
-   if a Job's gang has become smaller, even if Kueue places it.
+   so do pods by which a gang was scaled up, or that a rolling update starts; the surplus is released. KAI is
+   told if a Job's gang has become smaller, even if Kueue places it.
 5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: no later gang delays the
    first gang without a place.
 
@@ -83,7 +83,7 @@ from webhook.placement.pod_affinity import (
     without_placement_affinity,
 )
 from webhook.placement.pod_gang import GROWING_KINDS
-from webhook.placement.resized import further_pods, resized_within, surplus_seats
+from webhook.placement.resized import further_pods, resized_within, surplus_seats, with_surge
 from webhook.placement.shared_gangs.gang_members import GangMember
 
 
@@ -179,6 +179,8 @@ class _Due:
         A reservation that is new may be for an update that the watch does not show yet.
         """
         group = _freed(self.snapshot, gang).group
+        if gang.ref.kind == "Deployment":
+            group = with_surge(self.snapshot, group, held, len(gang.pods))
         is_new = not gated and world.now - held.created < GRACE_SECONDS
         if is_new or not (further_pods(group, held) or surplus_seats(group, held)):
             return gated

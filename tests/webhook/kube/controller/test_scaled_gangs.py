@@ -182,3 +182,56 @@ def find_template(obj: Json) -> Json:
     return (
         spec["leaderWorkerTemplate"]["workerTemplate"] if "leaderWorkerTemplate" in spec else spec["template"]
     )
+
+
+DEPLOYMENT = {**SET, "kind": "Deployment"}
+
+
+def test_a_pod_that_a_rolling_update_starts_gets_a_seat_of_its_own() -> None:
+    """It was pinned to the full nodes of the old pods, which end only once it is ready."""
+    old, on = stored(DEPLOYMENT, racks(2, 2))
+    pod = pod_of(old, "demo-new", on)
+    (action,) = actions_of(old, on, pod)
+    assert isinstance(action, Admit)
+    assert action.reservation is not None
+    assert sorted(seat.node for seat in action.reservation.assignments) == ["r1-n1", "r1-n2", "r2-n1"]
+    assert [pod.ref.name for pod in action.gang.pods] == ["demo-new"]
+
+
+def test_the_seat_of_an_old_pod_is_released_once_it_has_ended() -> None:
+    """After a step of the update the gang has as many pods as replicas again."""
+    old, on = stored(DEPLOYMENT, racks(2, 2))
+    (grown,) = actions_of(old, on, pod_of(old, "demo-new", on))
+    assert isinstance(grown, Admit)
+    assert grown.reservation is not None
+    held = replace(grown.reservation, created=0.0, expires=None)
+    (ended,) = (bound for bound in on.bound if bound.node == "r1-n1")
+    new = BoundPod("team/demo-new", "r2-n1", ended.requests, held.id)
+    (action,) = actions_of(old, on.with_reservation(held).without_pod(ended).with_pod(new))
+    assert isinstance(action, Admit)
+    assert action.reservation is not None
+    assert sorted(seat.node for seat in action.reservation.assignments) == ["r1-n2", "r2-n1"]
+
+
+def test_without_room_the_pod_of_a_rolling_update_waits_until_an_old_one_has_ended() -> None:
+    """It waits at the gate, where the gang says what it lacks."""
+    old, on = stored(DEPLOYMENT, racks(1, 2))
+    pod = pod_of(old, "demo-new", on)
+    (action,) = actions_of(old, on, pod)
+    assert isinstance(action, Beside)
+    (ended,) = (bound for bound in on.bound if bound.node == "r1-n1")
+    (let_in,) = actions_of(old, on.without_pod(ended), pod)
+    assert isinstance(let_in, LetIn)
+
+
+def test_the_pod_in_place_of_one_on_a_lost_node_has_its_seat() -> None:
+    """The pod on the lost node ends, if ever; it is not one more."""
+    old, on = stored(DEPLOYMENT, racks(1, 3))
+    (held,) = on.reservations
+    seats = tuple(replace(seat, node="r1-n3") if seat.node == "r1-n1" else seat for seat in held.assignments)
+    nodes = frozenset({"r1-n2", "r1-n3"}) if held.nodes else held.nodes
+    on = on.with_reservation(replace(held, assignments=seats, nodes=nodes))
+    lost = {name: replace(n, ready=name != "r1-n1") for name, n in on.nodes.items()}
+    on = replace(on, base=replace(on.base, nodes=lost))
+    (action,) = actions_of(old, on, pod_of(old, "demo-new", on))
+    assert isinstance(action, LetIn)
