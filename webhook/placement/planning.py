@@ -56,7 +56,12 @@ def plan_workload(
 
     placed: list[GangPlan] = []
     before = snapshot
+    asked: PodGroup | None = None  # the request of the last gang, if this has no place and a search showed it
     for group in with_claims(snapshot, workload).gangs:
+        if asked is not None and _lacks_place_too(snapshot, group, asked, placed[-1].answer):
+            placed.append(_with_name(group.name, placed[-1]))
+            continue
+        asked = group
         answer, reservation = place(snapshot, group)
         # Members that are known only by number must not cause a rejection: a rejected gang is planned again
         # with them on any nodes, and if that is rejected too, without them.
@@ -76,12 +81,30 @@ def plan_workload(
             group, answer, reservation = with_whole_sets(group, answer, reservation)
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)
+        if reservation is not None or answer.decision == "admitted":
+            asked = None
         placed.append(GangPlan(group, answer, reservation))
     if short_of_place((gang_plan.group, gang_plan.answer) for gang_plan in placed):
         return WorkloadPlan(_held_back(placed), before)
     limit = _limit_of_all(before, placed, workload.unplanned) if workload.holds else ""
     with_limit = tuple(_with_limit(gang_plan, limit) for gang_plan in placed)
     return WorkloadPlan(with_limit, snapshot, unplanned=workload.unplanned)
+
+
+def _lacks_place_too(snapshot: Snapshot, group: PodGroup, asked: PodGroup, answer: Answer) -> bool:
+    """Returns whether a gang gets the answer of another that has no place in the same cluster, because their
+    requests differ only in the name.
+
+    A search for each would be quadratic: each counts what all other replicas reserve. `asked`: the request of
+    the other gang. A gang that holds a place is always planned, and so is each if the answer names one."""
+    held = snapshot.holding(group.name) or snapshot.holding(asked.name)
+    return held is None and asked.name not in answer.message and replace(asked, name=group.name) == group
+
+
+def _with_name(name: str, gang_plan: GangPlan) -> GangPlan:
+    """Returns the plan of an equal gang of this name."""
+    answer = replace(gang_plan.answer, gang=name)
+    return replace(gang_plan, group=replace(gang_plan.group, name=name), answer=answer)
 
 
 def _with_limit(gang_plan: GangPlan, limit: str) -> GangPlan:

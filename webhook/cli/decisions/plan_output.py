@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
@@ -114,8 +114,9 @@ def _explanation_key(planned: PlannedGang, *, explain: bool) -> object:
     if answer.assignments and answer.level == HOSTNAME and (owner := object_of(answer.gang)):
         pod_sets = tuple((pod_set.name, pod_set.count) for pod_set in planned.group.pod_sets)
         return owner, pod_sets, answer.holds, answer.warnings
-    shown = planned.to_json() | {"name": "", "reason": ""} if explain else {}
-    return answer.decision, answer.message, answer.warnings, shown
+    # Equal gangs have the same search in the same snapshot. Comparing searches would take one for each gang.
+    searched = (id(planned.snapshot), replace(planned.group, name="")) if explain else ()
+    return answer.decision, answer.message, answer.warnings, searched
 
 
 def _names(batch: Sequence[PlannedGang]) -> str:
