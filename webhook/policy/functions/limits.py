@@ -69,13 +69,14 @@ def exceeded(gang: Json, quotas: Json) -> list[str]:
         for name, amount in pod_set["resources"].items():
             # `replicas` is the number of gangs, 0 for an object without gangs, whose PodSets count once.
             total[name] = total.get(name, 0) + amount * pod_set["count"] * max(1, gang["replicas"])
-    return [
+    sentences = (
         f"its pods ask for {show(name, total[name])} {name}, and ResourceQuota {quota['name']} has "
         f"{show(name, left)} of {show(name, quota['hard'][key])} left"
         for quota in quotas or ()
         for key, left in quota["left"].items()
         if total.get(name := _resource(key), 0) > left
-    ]
+    )
+    return [*dict.fromkeys(sentences)]  # that of requests may be that of limits
 
 
 def _resource(key: str) -> str:

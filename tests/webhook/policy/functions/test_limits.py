@@ -46,3 +46,11 @@ def test_all_pods_of_all_replicas_count_against_a_quota():
         "left": {"limits.cpu": 40_000, "pods": 6, "count/jobs.batch": 0},
     }
     assert exceeded(gang, [quota]) == ["its pods ask for 48 cpu, and ResourceQuota team has 40 of 64 left"]
+
+
+def test_a_quota_of_requests_and_equal_limits_is_named_once():
+    """kubectl printed each sentence twice."""
+    gang = {"replicas": 1, "podSets": [{"count": 1, "resources": {"cpu": 8000}}]}
+    amounts = {"requests.cpu": 4000, "limits.cpu": 4000}
+    quota = {"name": "team", "hard": amounts, "left": amounts}
+    assert exceeded(gang, [quota]) == ["its pods ask for 8 cpu, and ResourceQuota team has 4 of 4 left"]
