@@ -24,7 +24,6 @@ from webhook.kube.controller.evictions import BehindUnstarted, LetInForEvictions
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.pace import NEAR, PositionPace
 from webhook.kube.controller.records import RoundRecords
-from webhook.kube.controller.replanning.follow import is_usable
 from webhook.kube.controller.world import World
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.gangs import Unbound
@@ -178,8 +177,7 @@ class ActionRunner:
         gang, move = action.gang, action.move
         wish = Wish(move.reservation, world.snapshot.revision, action.headroom)
         await self._ledger.reserve_all([wish], self._clock())
-        usable = (name for name in move.gone if is_usable(world.snapshot, name))
-        self._records.moved(move.reservation, usable)
+        self._records.moved(move.reservation, move.left)
         text = (
             f"lost {action.why}: {move.moved} of {counted(gang.group.size, 'pod')} go to {', '.join(move.to)}"
         )

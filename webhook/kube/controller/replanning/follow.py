@@ -13,7 +13,7 @@ the new place, for example after a node was not ready for a minute.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -23,6 +23,7 @@ from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import Domain, Topology, common_domain, contains, topology_named
+from webhook.kube.controller.replanning.replan import unusable
 from webhook.kube.controller.replanning.restore import seated
 
 
@@ -35,11 +36,11 @@ def followed(
     `left`: nodes that the gang was moved off, where its pods may stay for a while.
     """
     # A pod that names several reservations is left out: it may belong to any of these gangs.
-    pods = [
-        pod
-        for pod in snapshot.bound.of_gang(held.gang, held.id)
-        if carried(pod) == [held.id] and is_usable(snapshot, pod.node)
-    ]
+    pods = [pod for pod in snapshot.bound.of_gang(held.gang, held.id) if carried(pod) == [held.id]]
+    used = defaultdict[str, Counter[str]](Counter)
+    for pod in pods:
+        used[pod.node].update(pod.requests)
+    pods = [pod for pod in pods if not unusable(snapshot, pod.node, used[pod.node])]
     none_has_moved = len(pods) >= held.seats and held.touched.isdisjoint(pod.node for pod in pods)
     if not none_has_moved:
         pods = [pod for pod in pods if pod.node not in left]
@@ -60,12 +61,6 @@ def followed(
     wanted = _around(snapshot, held, after)
     free = (hold for hold in wanted if in_the_way(hold, snapshot.revision, kept) is None)
     return next(free, None)
-
-
-def is_usable(snapshot: Snapshot, name: str) -> bool:
-    """Returns whether the node exists and takes pods: it is ready and not cordoned."""
-    node = snapshot.nodes.get(name)
-    return node is not None and node.ready and not node.cordoned
 
 
 def _taken_along(

@@ -6,13 +6,14 @@ planned again.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
+from planner.model.quantity import show
 from planner.model.reservation import Reservation
 from planner.model.topology import contains, topology_named
 from planner.planning.beside import beside
@@ -23,32 +24,56 @@ from planner.planning.reservation import reservation_for
 @dataclass(frozen=True, slots=True)
 class Move:
     """A new reservation, and the number of pods that it moves. `gone`: the nodes that the gang leaves, the
-    lost ones and others. `to`: the nodes that get additional pods.
+    lost ones and others. `to`: the nodes that get additional pods. `left`: those of `gone` that are usable.
     """
 
     reservation: Reservation
     moved: int
     gone: tuple[str, ...]
     to: tuple[str, ...]
+    left: frozenset[str] = frozenset()
 
 
 def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
     """Returns the nodes that the gang holds seats on but cannot use any more, each with a short reason."""
     topology = topology_named(snapshot.topologies, reservation.topology)
     result: dict[str, str] = {}
-    for name in sorted({assignment.node for assignment in reservation.assignments}):
-        node = snapshot.nodes.get(name)
-        if node is None:
-            result[name] = "gone"
-        elif not node.ready:
-            result[name] = "not ready"
-        elif node.cordoned:
-            result[name] = "cordoned"
+    for name, amounts in sorted(seat_amounts(reservation).items()):
+        if reason := unusable(snapshot, name, amounts):
+            result[name] = reason
         elif topology is not None and reservation.domains:
-            path = topology.path(name, node.labels)
+            path = topology.path(name, snapshot.nodes[name].labels)
             if not any(contains(domain, path) for domain in reservation.domains):
                 result[name] = "relabelled"
     return result
+
+
+def seat_amounts(reservation: Reservation) -> dict[str, Counter[str]]:
+    """Returns what the pods on the seats of each node request together, in base units."""
+    per_pod, result = dict(reservation.requests), defaultdict[str, Counter[str]](Counter)
+    for seat in reservation.assignments:
+        amounts = per_pod.get(seat.pod_set, {})
+        result[seat.node].update({name: amount * seat.count for name, amount in amounts.items()})
+    return result
+
+
+def unusable(snapshot: Snapshot, name: str, amounts: Mapping[str, int]) -> str:
+    """Returns why pods of a gang that together request these amounts cannot be on a node; "" if they can.
+
+    A node becomes too small if one of its GPUs fails: the kubelet lowers its allocatable amount.
+    """
+    node = snapshot.nodes.get(name)
+    if node is None:
+        return "gone"
+    if not node.ready:
+        return "not ready"
+    if node.cordoned:
+        return "cordoned"
+    for resource, amount in amounts.items():
+        offered = node.allocatable.get(resource, amount) + node.pending.get(resource, 0)
+        if offered < amount:
+            return f"has {show(resource, offered)} of {show(resource, amount)} {resource}"
+    return ""
 
 
 def replan(
@@ -73,13 +98,13 @@ def replan(
     if stays:
         filled = beside(remaining, group, replace(held, assignments=stays), moving, keeping)
         if filled is not None:
-            return _move(held, filled)
+            return _move(snapshot, held, filled)
     answer = plan(remaining, group)
     fresh = reservation_for(remaining, group, answer)
-    return _move(held, fresh) if fresh is not None else answer
+    return _move(snapshot, held, fresh) if fresh is not None else answer
 
 
-def _move(held: Reservation, fresh: Reservation) -> Move:
+def _move(snapshot: Snapshot, held: Reservation, fresh: Reservation) -> Move:
     """Returns the move from `held` to `fresh`. The new reservation keeps the fingerprint of `held`, so that
     the ledger replaces the one by the other in one step.
     """
@@ -95,4 +120,6 @@ def _move(held: Reservation, fresh: Reservation) -> Move:
         owner_uid=held.owner_uid,
     )  # fmt: skip
     gone = {node for _, node in before} - {node for _, node in after}
-    return Move(kept, sum(new.values()), tuple(sorted(gone)), tuple(sorted({node for _, node in new})))
+    amounts = seat_amounts(held)
+    left = frozenset(name for name in gone if not unusable(snapshot, name, amounts[name]))
+    return Move(kept, sum(new.values()), tuple(sorted(gone)), tuple(sorted({node for _, node in new})), left)

@@ -9,7 +9,7 @@ import pytest
 from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from tests.builders import cluster, gang, racks
+from tests.builders import amounts, cluster, gang, racks
 from tests.webhook.kube.worlds import booked
 from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
 
@@ -32,11 +32,12 @@ def nodes_of(move: Move) -> set[str]:
         ({"ready": False}, "not ready"),
         ({"labels": {"kubernetes.io/hostname": "r1-n1"}}, "relabelled"),
         ({"labels": {"kubernetes.io/hostname": "r1-n1", "rack": "r2"}}, "relabelled"),
+        ({"allocatable": amounts(gpu=7, pods=110)}, "has 7 of 8 nvidia.com/gpu"),
     ],
 )
 def test_a_node_is_lost_when_it_takes_no_pods_or_left_its_domain(change, reason):
     """Each way is named."""
-    state = booked(racks(2, 3), gang(2, required="rack"))
+    state = booked(racks(2, 3), gang(2, required="rack", gpu=8))
     nodes = [replace(n, **change) if n.name == "r1-n1" else n for n in state.nodes.values()]
     after = replace(snapshot(nodes, state.topologies), reservations=state.reservations)
     assert lost_nodes(after, state.reservations[0]) == {"r1-n1": reason}
