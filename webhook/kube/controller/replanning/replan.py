@@ -6,7 +6,7 @@ planned again.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -48,12 +48,14 @@ def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
     return result
 
 
-def seat_amounts(reservation: Reservation) -> dict[str, Counter[str]]:
+def seat_amounts(reservation: Reservation) -> dict[str, Mapping[str, int]]:
     """Returns what the pods on the seats of each node request together, in base units."""
-    per_pod, result = dict(reservation.requests), defaultdict[str, Counter[str]](Counter)
+    per_pod, result = dict(reservation.requests), dict[str, Mapping[str, int]]()
     for seat in reservation.assignments:
-        amounts = per_pod.get(seat.pod_set, {})
-        result[seat.node].update({name: amount * seat.count for name, amount in amounts.items()})
+        amounts, others = per_pod.get(seat.pod_set, {}), result.get(seat.node)
+        if seat.count > 1:
+            amounts = {name: amount * seat.count for name, amount in amounts.items()}
+        result[seat.node] = Counter(amounts) + Counter(others) if others else amounts
     return result
 
 
