@@ -82,7 +82,8 @@ class PlacementProblem:
 
     def refused(self, refusal: Refusal) -> PlacementProblem:
         """Returns the same problem as one that cannot be satisfied, with the reason and without requests."""
-        return replace(self, requests=(), refusal=refusal)
+        # The traceback refers to the callers' variables, and so back to the problem and its snapshot.
+        return replace(self, requests=(), refusal=refusal.with_traceback(None))
 
     def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
         """Returns the problem of a changed request whose device claims are the same."""
@@ -162,7 +163,7 @@ def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
         asked = with_devices(snapshot, group)
     except Refusal as refusal:
         asked = resolved_group(group)
-        return PlacementProblem(snapshot, asked, asked, refusal=refusal)
+        return PlacementProblem(snapshot, asked, asked).refused(refusal)
     return _problem(snapshot, asked).noting(*priority_notes(snapshot, group))
 
 
@@ -176,7 +177,7 @@ def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
         gang = with_volumes(snapshot, gang)
         return PlacementProblem(snapshot, asked, gang, _requests(snapshot, gang))
     except Refusal as refusal:
-        return PlacementProblem(snapshot, asked, gang, refusal=refusal)
+        return PlacementProblem(snapshot, asked, gang).refused(refusal)
 
 
 def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyRequest, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from operator import is_not
 from typing import Any
 
@@ -39,7 +38,7 @@ from webhook.placement.schedulers.kueue_admission import in_kueues_queue, with_f
 from webhook.placement.shared_gangs.gang_seat import with_gang_seat
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
-from webhook.placement.stored_members import StoredMembers, rejected_with_stored
+from webhook.placement.stored_members import rejected_with_stored
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.forms.equal_objects import EqualObjects
@@ -100,9 +99,11 @@ class Evaluation:
         self._read: tuple[Json, Workload] | None = None
         self._templates = ReadTemplates()
         self._gang_read: tuple[Workload, Json, dict[str, Any]] | None = None
-        self._plan_step = PlanStep(context, self.workload)
-        # Kept, because a decision plans before and after the policies, and the lookup reads the namespace.
-        self._stored_members: StoredMembers = cache(self._look_up_members)
+        self._plan_step = PlanStep(context)
+        self._members: dict[str, Sequence[Workload]] = {}
+        """By gang: its stored members. Kept, because a decision plans before and after the policies, and the
+        lookup reads the namespace.
+        """
         self._planned: Json | None = None
         self._plan_variable: PlanVariable | None = None
         self.plan: WorkloadPlan | None = None
@@ -174,7 +175,7 @@ class Evaluation:
             workload = self.workload(obj)
             asked = needs_plan(self._context.request, self._before(workload), workload, self.changeable)
             stated_workload = with_stated(workload, self.original)
-            plan = self._plan_step.plan(obj, stated_workload) if asked else None
+            plan = self._plan_step.plan(obj, stated_workload, self.workload) if asked else None
             plan = plan and self._with_stored_members(plan, obj)
             if plan is not None and workload.kueue_places and plan.decision != "rejected":
                 plan = None
@@ -183,12 +184,14 @@ class Evaluation:
             self._planned = obj
         return self.plan
 
-    def _look_up_members(self, gang: str) -> Sequence[Workload]:
-        members = self._context.environment.stored_members(gang)
-        snapshot = self._context.snapshot
-        if snapshot is None:
-            return members
-        return [with_flavor_tolerations(member, snapshot.base.schedulers) for member in members]
+    def _stored_members(self, gang: str) -> Sequence[Workload]:
+        members = self._members.get(gang)
+        if members is None:
+            members = self._context.environment.stored_members(gang)
+            if (snapshot := self._context.snapshot) is not None:
+                members = [with_flavor_tolerations(member, snapshot.base.schedulers) for member in members]
+            self._members[gang] = members
+        return members
 
     def _with_stored_members(self, plan: WorkloadPlan, obj: Json) -> WorkloadPlan:
         """Returns the plan; rejected if the object can never run together with the stored members of its

@@ -37,6 +37,10 @@ from webhook.workloads import Workload, wants_plan
 Json = Mapping[str, Any]
 
 
+Read = Callable[[Json], Workload]
+"""Returns the workload of an object. Raises `InputError` if the object is malformed."""
+
+
 _Part = Literal["", "size", "gangs"]
 """What is planned: the gangs, only their size, or nothing."""
 
@@ -57,23 +61,23 @@ class PlanStep:
     far; None without a cluster.
     """
 
-    def __init__(self, context: RequestContext, read: Callable[[Json], Workload]) -> None:
+    def __init__(self, context: RequestContext) -> None:
         self.snapshot: Snapshot | None = context.snapshot
         self._request = context.request
-        self._read = read
         self._waiting = context.environment.waiting
         self._rivals = context.environment.rivals
         self._settings = context.environment.settings
         self._now = context.environment.now
         self._first: dict[str, _FirstAnswer] = {}
 
-    def plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
+    def plan(self, obj: Json, workload: Workload, read: Read) -> WorkloadPlan | None:
         """Returns the plan of the object's gangs. None if there is nothing to plan, or if the object is a pod
-        that may only follow the plan of its gang, and the gang has none.
+        that may only follow the plan of its gang, and the gang has none. `read`: reads the object before an
+        update.
         """
         if self.snapshot is None or not wants_plan(workload):
             return None
-        part = self._planned_part(workload)
+        part = self._planned_part(workload, read)
         if not part:
             return None
         if workload.kueue_places:  # only to refuse what can never run, which an owner shows before its pods
@@ -93,7 +97,7 @@ class PlanStep:
             # A pod of a gang without a place is not planned: alone it could get a place away from its gang.
             if replayed is not None or is_of_gang(obj, namespace) or _was_let_in(obj):
                 return replayed
-        asked = self._without_former_place(self.snapshot, workload)
+        asked = self._without_former_place(self.snapshot, workload, read)
         remaining = self._remaining(self.snapshot, asked)
         plan = self._of_held_place(self.snapshot, asked)
         if plan is None and part == "size":
@@ -149,7 +153,7 @@ class PlanStep:
             return _without_changed_gangs(snapshot, workload)
         return snapshot
 
-    def _without_former_place(self, snapshot: Snapshot, workload: Workload) -> Workload:
+    def _without_former_place(self, snapshot: Snapshot, workload: Workload, read: Read) -> Workload:
         """Returns the workload; for an update, without the node affinity that former plans wrote.
 
         Pods that run stay where they are, and pods that come are pinned anew when they are created."""
@@ -157,13 +161,13 @@ class PlanStep:
         if self._request.operation != "UPDATE" or old is None:
             return workload
         try:
-            written = terms_of_object(old, self._read(old), snapshot)
+            written = terms_of_object(old, read(old), snapshot)
         except InputError:  # it was stored before Bayplan was installed
             return workload
         gangs = (without_placement_affinity(group, written) for group in workload.gangs)
         return replace(workload, gangs=tuple(gangs))
 
-    def _planned_part(self, workload: Workload) -> _Part:
+    def _planned_part(self, workload: Workload, read: Read) -> _Part:
         """Returns what is planned: the gangs of a new object, or those that an update changes; of a kind with
         immutable templates only the size of a gang; nothing if an update changes no gang.
 
@@ -173,7 +177,7 @@ class PlanStep:
             return "gangs"
         changed: _Part = "size" if workload.template_immutable else "gangs"
         try:
-            before = self._read(old) if old is not None else workload
+            before = read(old) if old is not None else workload
         except InputError:  # it was stored before Bayplan was installed
             return changed
         if starts_pods(before, workload):

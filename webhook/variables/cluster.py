@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate, chain
 from typing import Any
+from weakref import WeakValueDictionary
 
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
@@ -47,6 +48,10 @@ from webhook.variables.gpu_shares import gpu_shares
 
 _NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on nodes")
 """Caches the values of `_OF_NODES` by key; they depend only on nodes, topologies and hardware."""
+
+
+_POD_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on pods")
+"""Caches the values of `_OF_PODS` by key; they depend on the whole snapshot."""
 
 
 NO_CLUSTER: Mapping[str, Any] = {
@@ -80,7 +85,8 @@ NO_CLUSTER: Mapping[str, Any] = {
 
 
 class ClusterVariable(Mapping[str, object]):
-    """The variable `cluster` of one snapshot; each value is computed on first use.
+    """The variable `cluster` of one snapshot; each value is computed on first use, and cached with the
+    snapshot.
 
     Values that depend only on nodes, topologies and hardware are cached with `snapshot.base`, the part of a
     snapshot without pods and reservations, so they are computed again only when the base changes.
@@ -88,15 +94,15 @@ class ClusterVariable(Mapping[str, object]):
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._now: dict[str, object] = {}
 
     def __getitem__(self, name: str) -> object:
         if name in _OF_NODES:
             derived = self._snapshot.base.derived
             return derived.get(_NODE_KEYS, name, lambda: _OF_NODES[name](self._snapshot))
-        if name not in self._now:
-            self._now[name] = _OF_PODS[name](self._snapshot)
-        return self._now[name]
+        return self._of_pods(name)
+
+    def _of_pods(self, name: str) -> object:
+        return self._snapshot.derived.get(_POD_KEYS, name, lambda: _OF_PODS[name](self._snapshot))
 
     def __iter__(self) -> Iterator[str]:
         return chain(_OF_NODES, _OF_PODS)
@@ -113,18 +119,24 @@ class ClusterOfNodes(ClusterVariable):
 
     def __init__(self, snapshot: Snapshot, stand_in: Callable[[], object]) -> None:
         super().__init__(snapshot)
-        self._now = {name: stand_in() for name in _OF_PODS}
+        self._stand_ins = {name: stand_in() for name in _OF_PODS}
+
+    def _of_pods(self, name: str) -> object:
+        return self._stand_ins[name]
 
 
-_VARIABLES: DerivedSection[None, ClusterVariable] = DerivedSection("the variable `cluster`")
-"""Caches one variable per snapshot, so that all requests that are decided on the snapshot share its
-values.
+_VARIABLES: DerivedSection[None, WeakValueDictionary[None, ClusterVariable]] = DerivedSection(
+    "the variable `cluster`"
+)
+"""The variable of each snapshot while somebody uses it. The snapshot does not keep it: it refers to the
+snapshot, and only the cycle collector would free both, which skips old objects (`gc.freeze`).
 """
 
 
 def cluster_variable(snapshot: Snapshot) -> ClusterVariable:
-    """Returns the `cluster` of a snapshot, cached with it; the caller must not modify it."""
-    return snapshot.derived.get(_VARIABLES, None, lambda: ClusterVariable(snapshot))
+    """Returns the `cluster` of a snapshot, one for all its users, who must not modify it."""
+    used = snapshot.derived.get(_VARIABLES, None, WeakValueDictionary)
+    return used.setdefault(None, ClusterVariable(snapshot))
 
 
 def _topologies(snapshot: Snapshot) -> list[Topology]:

@@ -97,7 +97,9 @@ class LiveSnapshot:
         # The trees are built here, under the caller's lock, and shared by all decisions.
         base.trees  # noqa: B018
         # These objects live as long as the snapshot. Visited by the garbage collector, they would
-        # occasionally stop a decision for a tenth of a second at 100,000 nodes.
+        # occasionally stop a decision for a tenth of a second at 100,000 nodes. What has ended in cycles is
+        # freed first: frozen, it would stay for ever, and there are new snapshots for weeks.
+        gc.collect()
         gc.freeze()
         self._bound_pods = dict(self._pods)
         return with_hardware(Snapshot(base, tuple(self._bound_pods.values())), self._fabric)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cel import CelError, CostBudget
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.targets import Target
-from webhook.policy.model.policy import BAYPLAN_VARIABLES, Expression, NamedExpression, Policy
+from webhook.policy.model.policy import BAYPLAN_VARIABLES, Expression, Policy
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +32,8 @@ class Activation(dict[str, Any]):
     obj: Mapping[str, Any] | None
     """The value of `object`: the target as policies see it (a template as a Pod), with defaults."""
     params: Mapping[str, Any] | None
+    variable_values: dict[str, Any] = field(default_factory=dict)
+    """The values of the policy's `variables` that were read so far, or the errors in them."""
 
     def evaluate(self, expression: Expression, budget: CostBudget | None = None) -> Any:
         """Returns the value of an expression. Raises CelError for an error in it or an exceeded budget
@@ -40,6 +42,8 @@ class Activation(dict[str, Any]):
         return expression.evaluate(self, budget or self.budget)
 
     def __missing__(self, name: str) -> Any:
+        if name == "variables":  # not kept: it refers to the activation, and such a cycle is freed late
+            return Variables(self)
         value = self[name] = self._value(name)
         return value
 
@@ -55,8 +59,6 @@ class Activation(dict[str, Any]):
             return request.as_cel()
         if name == "namespaceObject":
             return request.namespace_object if request.namespace else None
-        if name == "variables":
-            return Variables(self)
         if name == "authorizer":
             return self.authorizer
         if name in BAYPLAN_VARIABLES:
@@ -76,29 +78,34 @@ class Variables(Mapping[str, Any]):
     again by each later read.
     """
 
-    __slots__ = ("activation", "expressions", "values_read")
+    __slots__ = ("activation",)
 
     def __init__(self, activation: Activation) -> None:
         self.activation = activation
-        self.expressions: dict[str, NamedExpression] = {row.name: row for row in activation.policy.variables}
-        self.values_read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.values_read:
+        values_read = self.activation.variable_values
+        if name not in values_read:
             try:
-                self.values_read[name] = self.activation.evaluate(self.expressions[name].expression)
+                values_read[name] = self.activation.evaluate(self._expression(name))
             except CelError as error:
-                self.values_read[name] = error
-        value = self.values_read[name]
+                values_read[name] = error
+        value = values_read[name]
         if isinstance(value, CelError):
             raise value
         return value
 
+    def _expression(self, name: str) -> Expression:
+        for row in self.activation.policy.variables:
+            if row.name == name:
+                return row.expression
+        raise KeyError(name)
+
     def __contains__(self, name: object) -> bool:
-        return name in self.expressions
+        return any(row.name == name for row in self.activation.policy.variables)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.expressions)
+        return (row.name for row in self.activation.policy.variables)
 
     def __len__(self) -> int:
-        return len(self.expressions)
+        return len(self.activation.policy.variables)

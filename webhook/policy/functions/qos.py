@@ -8,9 +8,9 @@ resource is left unchanged, and `qos.unraised` says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import orjson
@@ -148,14 +148,20 @@ def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
         content = None
     if content is None:
         return _chosen(_task(spec, kinds, *others))
-    return _known_answer(content, text, _Kinds(kinds))
+    return _answers_on(_Kinds(kinds))(content, text)
 
 
-# A decision needs entries for two states of a pod: before and after other policies changed it. 256 entries
-# of at most 8 KiB and a few containers are a few MB.
-@lru_cache(maxsize=256)
-def _known_answer(content: bytes, others: bytes, kinds: _Kinds) -> tuple[_Task, _Amounts]:
-    return _chosen(_task(spec_of(content), kinds.groups, *orjson.loads(others)))
+# The nodes change every few seconds, and namespaces may have different settings for the same nodes. The kinds
+# of 5,000 nodes that hosts pin pods to take 2 MB, so few former ones are kept.
+@lru_cache(maxsize=4)
+def _answers_on(kinds: _Kinds) -> Callable[[bytes, bytes], tuple[_Task, _Amounts]]:
+    # A decision needs entries for two states of a pod: before and after other policies changed it. 256
+    # entries of at most 8 KiB and a few containers are a few MB.
+    return lru_cache(maxsize=256)(partial(_computed_answer, kinds.groups))
+
+
+def _computed_answer(kinds: Sequence[NodeGroup], content: bytes, others: bytes) -> tuple[_Task, _Amounts]:
+    return _chosen(_task(spec_of(content), kinds, *orjson.loads(others)))
 
 
 def _task(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -188,3 +190,27 @@ def test_without_a_change_the_snapshot_is_the_same() -> None:
     """A second request for it costs nothing."""
     world = World(random.Random(1))
     assert world.picture.snapshot() is world.picture.snapshot()
+
+
+class Ring:
+    """An object that refers to itself: only the cycle collector frees it."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def test_what_has_ended_is_freed_when_the_picture_is_made_anew() -> None:
+    """The picture is excluded from the collector for good; so would be what ended shortly before."""
+    world = World(random.Random(1))
+    world.picture.snapshot()
+    gc.disable()
+    try:
+        ended = weakref.ref(Ring())
+        for number in range(8):
+            world.nodes[f"x{number}"] = host(100 + number, 0)
+            world.picture.node_changed(f"x{number}")
+        world.picture.snapshot()
+        assert ended() is None
+    finally:
+        gc.enable()
+        gc.unfreeze()

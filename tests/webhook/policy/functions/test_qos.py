@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from hypothesis import given, settings
@@ -178,3 +179,19 @@ def test_a_malformed_pod_gets_what_can_be_read_and_breaks_nothing() -> None:
     ):
         assert guaranteed({"spec": spec}, around(node(16, 32, 1))) == {"containers": [], "pod": {}}
         assert unraised({"spec": spec}, around(node(16, 32, 1))) == []
+
+
+class Kinds(list[Any]):
+    """Kinds of nodes to which weak references are possible."""
+
+
+def test_the_kinds_of_former_nodes_are_not_kept() -> None:
+    """Some node changes every few seconds, and the kinds of 5,000 nodes are megabytes."""
+    pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
+    former = []
+    for cpu in range(16, 48):
+        kinds = Kinds(node_groups([Node("n", {}, {"cpu": cpu * 1000, "nvidia.com/gpu": 8})]))
+        guaranteed(pod, {**around(), "nodeKinds": kinds})
+        former.append(weakref.ref(kinds))
+    del kinds
+    assert sum(kinds() is not None for kinds in former) <= 4
