@@ -35,5 +35,6 @@ class Outages:
             return False
         over = self._over
         with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), seconds)
+            async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 may lose a cancellation
+                await over.wait()
         return over.is_set()

@@ -141,3 +141,20 @@ async def test_a_server_that_forgets_each_version_is_not_listed_in_a_tight_loop(
     monkeypatch.setattr(reflector, "FIRST_PAUSE", 0.05)
     server = Server(*[is_outdated] * 5)
     assert await seconds_until_watched(server) > 0.05 * (1 + 2 + 4 + 8 + 16) * 0.9
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_who_is_stopped_when_the_outage_ends_stops(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a replica that stops would wait for ever for a watch that goes on."""
+    monkeypatch.setattr(outage, "LEAST_SECONDS", 0.0)
+    outages = Outages()
+    outages.begin()
+    waiter = asyncio.create_task(outages.wait(60))
+    await asyncio.sleep(0.01)
+    outages.end()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    if not waiter.done():
+        waiter.cancel()
+        await asyncio.wait([waiter])
+        assert waiter.cancelled()
