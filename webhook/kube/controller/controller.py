@@ -83,6 +83,7 @@ class Controller:
         """Waits for the watches, and then runs rounds until cancelled."""
         await self._watch.synced()
         await self._queue.synced()
+        self._records.begin_term()
         try:
             if self._fence is not None:
                 await self._fence.start()

@@ -45,6 +45,11 @@ class RoundRecords:
         self._unused, self._missing = Lasting(), Lasting()
         """Since when no bound pod uses a gang's place; since when a gang's reservation is not in the book."""
 
+    def begin_term(self) -> None:
+        """Forgets since when states have lasted: this replica has not seen them while another one led."""
+        self._broken = {}
+        self._unused, self._missing = Lasting(), Lasting()
+
     def memory(self, world: World, deleted: Mapping[str, Reservation]) -> Memory:
         """Returns what this and former rounds have shown. `deleted`: as in `Memory`."""
         gangs = {held.gang for held in world.snapshot.reservations}

@@ -86,7 +86,11 @@ def claimed(cluster: Snapshot, group) -> Reservation:
 
 @asynccontextmanager
 async def leading(
-    cluster: Snapshot, *jobs: Work, observed: frozenset[str] = frozenset(), **fields: Any
+    cluster: Snapshot,
+    *jobs: Work,
+    observed: frozenset[str] = frozenset(),
+    clock: Callable[[], float] = lambda: NOW,
+    **fields: Any,
 ) -> AsyncIterator[tuple[Client, KubeLedger, KubeLedger]]:
     """A controller that leads once it is let: its client, its ledger, and another replica's ledger.
     `observed`: the namespaces that are not enforced. `fields` are those of `Seen`."""
@@ -94,7 +98,7 @@ async def leading(
     (ledger, client), (other, _) = await started(server), await started(server)
     seen = Seen(cluster, jobs, **fields)
     controller = Controller(
-        client, seen, seen, ledger, GangHistoryWriter(client, "ns"), lambda: NOW,  # type: ignore[arg-type]
+        client, seen, seen, ledger, GangHistoryWriter(client, "ns"), clock,  # type: ignore[arg-type]
         observed=lambda _: observed,
     )  # fmt: skip
     client.lead, client.seen = controller.lead, seen  # type: ignore[attr-defined]
@@ -288,6 +292,22 @@ async def test_a_place_to_which_its_scheduler_brings_no_pod_is_free_after_the_na
             return not (await other.book(NOW)).reservations
 
         await one_round(client, given_back)
+
+
+async def test_a_place_is_kept_whose_pods_have_just_ended_when_a_replica_leads_for_the_second_time() -> None:
+    """Its pods had just ended when it led before, and ran for hours while another replica led."""
+    group, now = part("retried"), [NOW]
+    async with leading(racks(1, 1), work(group), clock=lambda: now[0]) as (client, ledger, other):
+        await ledger.reserve(claimed(racks(1, 1), group), 0, NOW)
+
+        async def a_round_later() -> bool:
+            await asyncio.sleep(0.5)
+            return True
+
+        await one_round(client, a_round_later)
+        now[0] += 7200
+        await one_round(client, a_round_later)
+        assert (await other.book(now[0])).reservations
 
 
 @pytest.mark.parametrize("status", [403, 422, 500])
