@@ -26,7 +26,7 @@ from webhook.kube.controller.pace import NEAR, PositionPace
 from webhook.kube.controller.records import RoundRecords
 from webhook.kube.controller.world import World
 from webhook.kube.ledger.ledger import KubeLedger
-from webhook.kube.state.gangs import Unbound
+from webhook.kube.state.gangs import Ref, Unbound
 from webhook.kube.state.gathering import Gang
 from webhook.placement.hold import hold_of
 from webhook.workloads.keys.annotation_keys import PLACEMENT
@@ -35,6 +35,11 @@ from webhook.workloads.layouts import BATCH_MIN_MEMBER
 OF_ALL_CALLS = (0, 401, 429)
 """HTTP statuses (0: no answer) that end a round, because other calls would get them too. After another one,
 the round goes on: for example, a policy or a broken webhook refuses all writes in one tenant's namespace.
+"""
+
+MOST_TOLD = 100
+"""Maximum number of held places that one round reports. A new leader reports those of all gangs, and
+thousands of calls would keep gangs that come meanwhile waiting for a minute.
 """
 
 log = logging.getLogger("bayplan")
@@ -68,6 +73,10 @@ class ActionRunner:
         self._recorder = Recorder(api)
         self._unbound = UnboundEvents(api, self._recorder, clock)
         self._pace = PositionPace()
+        self._told_places: set[tuple[Ref, str]] = set()
+        """The held places that were reported, as `held_places` yields them. The recorder remembers fewer
+        events than there may be places.
+        """
 
     async def run(self, actions: Sequence[steps.Action], world: World) -> None:
         """Carries out the actions of one round, one after the other.
@@ -84,8 +93,18 @@ class ActionRunner:
                 if error.status in OF_ALL_CALLS:
                     raise
                 log.warning("controller: %s: %s; other gangs go on", type(action).__name__, error)
-        for ref, text in held_places(world):  # `tell` writes each text once
+        await self._tell_places(world)
+
+    async def _tell_places(self, world: World) -> None:
+        """Reports each held place once; leaves those beyond `MOST_TOLD` to the next rounds."""
+        places = dict.fromkeys(held_places(world))
+        self._told_places.intersection_update(places)
+        news = [place for place in places if place not in self._told_places]
+        for ref, text in news[:MOST_TOLD]:
             await self._recorder.tell(ref, "Reserved", text)
+            self._told_places.add((ref, text))
+        if len(news) > MOST_TOLD:
+            self._look_again()
 
     async def _do(self, action: steps.Action, world: World) -> None:
         match action:
