@@ -85,7 +85,8 @@ class ActionRunner:
         round then decides anew. Any other `ApiError` is logged, and the other gangs' actions go on.
         """
         self._pace.forget_all_but({action.gang.name for action in actions if isinstance(action, steps.PACED)})
-        self._unbound.forget_all_but({held.gang for held in world.snapshot.reservations})
+        left = {action.gang.name for action in actions if isinstance(action, steps.LeftUnbound)}
+        self._unbound.forget_all_but(left | {held.gang for held in world.snapshot.reservations})
         for action in actions:
             try:
                 await self._do(action, world)

@@ -9,12 +9,12 @@ pkg/scheduler/cache/status_updater). Kueue gates pods until it has quota (`kueue
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
 from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.controller.actions.events import Recorder
-from webhook.kube.controller.kueue.words import reasons_of
+from webhook.kube.controller.kueue.words import reasons_in
 from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang
 
@@ -47,10 +47,20 @@ class UnboundEvents:
         self._clock = clock
         self._asked: dict[str, float] = {}
         """By gang: when the reason was last looked up."""
+        self._kueue_reasons: dict[str, tuple[float, Mapping[str, Sequence[str]]]] = {}
+        """By namespace: when Kueue's reasons were read, and these. One list of its Workloads is for all gangs of
+        the namespace, of which thousands may wait at Kueue's gate.
+        """
 
     def forget_all_but(self, gangs: Container[str]) -> None:
-        """Forgets other gangs than these, which may hold no place any more."""
+        """Forgets other gangs than these, and reasons that are too old."""
+        now = self._clock()
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
+        self._kueue_reasons = {
+            namespace: entry
+            for namespace, entry in self._kueue_reasons.items()
+            if now - entry[0] < ASKED_SECONDS
+        }
 
     async def tell(self, gang: Gang, pods: Sequence[Unbound]) -> None:
         """Reports why `pods` are on no node; looks the reason up every `ASKED_SECONDS` at most."""
@@ -59,21 +69,37 @@ class UnboundEvents:
             self._asked[gang.name] = now
             left = counted(len(pods), "pod is", "pods are")
             owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
-            words = await scheduler_words(self._api, pods, owners - {""})
+            kueue = await self._kueue_reasons_in(gang.ref.namespace, now)
+            words = await scheduler_words(self._api, pods, owners - {""}, kueue)
             await self._recorder.tell(gang.ref, "Unbound", f"{left} on no node yet; {words}", warning=True)
 
+    async def _kueue_reasons_in(self, namespace: str, now: float) -> Mapping[str, Sequence[str]]:
+        read, reasons = self._kueue_reasons.get(namespace, (-ASKED_SECONDS, {}))
+        if now - read >= ASKED_SECONDS:
+            reasons = await reasons_in(self._api, namespace)
+            self._kueue_reasons[namespace] = now, reasons
+        return reasons
 
-async def scheduler_words(api: Api, pods: Sequence[Unbound], owners: Collection[str] = ()) -> str:
+
+async def scheduler_words(
+    api: Api,
+    pods: Sequence[Unbound],
+    owners: Collection[str] = (),
+    kueue: Mapping[str, Sequence[str]] | None = None,
+) -> str:
     """Returns one line: the most frequent verdict of these pods, the reasons in the first pod's PodGroup
     (the pods of a gang share one) that the verdict does not contain, and what Kueue reports about the
-    Workloads of these owners (UIDs) or pods. `pods`: at least one.
+    Workloads of these owners (UIDs) or pods. `pods`: at least one. `kueue`: the result of `reasons_in` for
+    their namespace; None to read it.
     """
     verdicts = Counter(pod.verdict for pod in pods if pod.verdict)
     silence = GATED if all(pod.held_back for pod in pods) else SILENT
     commonest = min(verdicts, key=lambda text: (-verdicts[text], text), default=silence)
     reasons = [text for text in await _of_pod_group(api, pods[0]) if text.rstrip(".") not in commonest]
-    uids = {*owners, *(pod.ref.uid for pod in pods)}
-    reasons += [f"Kueue says: {text}" for text in await reasons_of(api, pods[0].ref.namespace, uids)]
+    if kueue is None:
+        kueue = await reasons_in(api, pods[0].ref.namespace)
+    uids = sorted({*owners, *(pod.ref.uid for pod in pods)})  # a set has another order in each replica
+    reasons += dict.fromkeys(f"Kueue says: {text}" for uid in uids for text in kueue.get(uid, ()))
     return f"{commonest}: {'; '.join(reasons)}" if reasons else commonest
 
 

@@ -6,7 +6,6 @@ apis/kueue/v1beta2/workload_types.go).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from planner.model.reservation import kueue_gang
@@ -29,14 +28,16 @@ class KueueSays:
     why: str
 
 
-async def reasons_of(api: Api, namespace: str, uids: Collection[str]) -> list[str]:
-    """Returns why Kueue does not admit, or has evicted, the Workloads owned by these UIDs; each sentence
-    once.
+async def reasons_in(api: Api, namespace: str) -> dict[str, list[str]]:
+    """Returns why Kueue does not admit, or has evicted, the Workloads of a namespace: sentences by the UID of
+    each owner.
     """
-    workloads = await _workloads(
-        api, namespace, lambda item: any(owner.get("uid") in uids for owner in _owners(item))
-    )
-    return list(dict.fromkeys(workload.why for workload in workloads if workload.why))
+    reasons: dict[str, list[str]] = {}
+    for item in await _workloads(api, namespace):
+        if why := _why(item.get("status") or {}):
+            for owner in _owners(item):
+                reasons.setdefault(str(owner.get("uid")), []).append(why)
+    return reasons
 
 
 async def said_of(api: Api, name: str) -> list[KueueSays]:
@@ -49,13 +50,11 @@ async def said_of(api: Api, name: str) -> list[KueueSays]:
             return True
         return any((owner.get("kind"), owner.get("name")) == (kind, own) for owner in _owners(item))
 
-    return await _workloads(api, namespace, is_of_object)
+    return [_read(item, namespace) for item in await _workloads(api, namespace) if is_of_object(item)]
 
 
-async def _workloads(api: Api, namespace: str, wanted: Callable[[Json], bool]) -> list[KueueSays]:
-    """Returns the wanted Workloads of a namespace; none if Kueue is not installed, or they may not be
-    read.
-    """
+async def _workloads(api: Api, namespace: str) -> list[Json]:
+    """Returns the Workloads of a namespace; none if Kueue is not installed, or they may not be read."""
     try:
         path = await served_path(api, "kueue.x-k8s.io", "workloads")
         if not path:
@@ -64,7 +63,7 @@ async def _workloads(api: Api, namespace: str, wanted: Callable[[Json], bool]) -
         items, _ = await api.list(f"{folder}/namespaces/{namespace}/{resource}")
     except ApiError:
         return []
-    return [_read(item, namespace) for item in items if wanted(item)]
+    return items
 
 
 def _read(item: Json, namespace: str) -> KueueSays:
