@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
+from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
@@ -17,6 +18,10 @@ from webhook.placement.taints import desired_taints, reserved_taint_value, taint
 
 AT_ONCE = 16
 """Maximum number of nodes that are patched concurrently."""
+
+
+CHANGED = 409
+"""The HTTP status of a patch whose node has changed since it was read."""
 
 
 log = logging.getLogger("bayplan")
@@ -59,26 +64,32 @@ class NodeTaints:
     async def sync(self, snapshot: Snapshot) -> bool:
         """Sets the taints of the nodes to match the reservations in the snapshot.
 
-        Returns False if a node could not be patched and should be tried again.
+        Returns False if a node has changed since it was read and should be tried again at once. Any other
+        error is logged, and left to the next call: a policy or a missing permission refuses the patch again.
         """
         limit = asyncio.Semaphore(AT_ONCE)
         values = {name: node.value for name, node in self._nodes.items.items()}
         due = taint_changes(values, desired_taints(snapshot))
-        written = [self._write(name, value, limit) for name, value in due.items() if name in values]
-        return all(await asyncio.gather(*written))
+        nodes = self._nodes.items
+        written = [self._write(name, nodes[name], due[name], limit) for name in due if name in nodes]
+        failures = list(filter(None, await asyncio.gather(*written)))
+        refusals = [error for error in failures if error.status != CHANGED]
+        if refusals:
+            log.warning(
+                "taints: %s refused, the first: %s", counted(len(refusals), "patch", "patches"), refusals[0]
+            )
+        return len(refusals) == len(failures)
 
-    async def _write(self, name: str, value: str, limit: asyncio.Semaphore) -> bool:
-        node = self._nodes.items[name]
+    async def _write(
+        self, name: str, node: _Tainted, value: str, limit: asyncio.Semaphore
+    ) -> ApiError | None:
+        """Returns the error of the patch; None if it was applied, or the node is gone."""
         async with limit:
             try:
                 await self._api.merge(f"/api/v1/nodes/{name}", taint_patch(node.version, node.taints, value))
             except ApiError as error:
-                if error.status == 404:
-                    return True
-                if error.status != 409:  # 409: the node has changed since it was read
-                    log.warning("taint of node %s: %s", name, error)
-                return False
-        return True
+                return None if error.status == 404 else error
+        return None
 
 
 def _no_nodes() -> Store[_Tainted]:

@@ -48,8 +48,8 @@ class UnboundEvents:
         self._asked: dict[str, float] = {}
         """By gang: when the reason was last looked up."""
         self._kueue_reasons: dict[str, tuple[float, Mapping[str, Sequence[str]]]] = {}
-        """By namespace: when Kueue's reasons were read, and these. One list of its Workloads is for all gangs of
-        the namespace, of which thousands may wait at Kueue's gate.
+        """By namespace: when Kueue's reasons were read, and these. One list of its Workloads is for all gangs
+        of the namespace, of which thousands may wait at Kueue's gate.
         """
 
     def forget_all_but(self, gangs: Container[str]) -> None:
