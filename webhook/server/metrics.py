@@ -4,8 +4,9 @@ counters.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -38,6 +39,8 @@ class Metrics:
     reload_failed: Gauge
     topology: TopologyMetrics
     standing: StandingMetrics
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held by one scrape at a time: each removes the values of the gauges before it sets the current ones."""
 
     def observe(self, phase: str, decision: Decision, seconds: float, deciding: float) -> None:
         """Counts one answered call.
@@ -65,18 +68,20 @@ class Metrics:
         `settings`: as in /readyz, empty if unknown; `healthy`: no older data is in use
         (`Webhook.problems` is empty).
         """
-        self.topology.look(standing.snapshot)
-        self.standing.look(standing)
-        self.policy_set.clear()
-        self.policy_set.labels(policies.revision).set(1)
-        self.exceptions.clear()
-        for exemption in policies.exemptions:
-            self.exceptions.labels(exemption.name).set(exemption.until)
-        self.settings.clear()
-        if settings:
-            self.settings.labels(settings["revision"], settings["mode"], settings["reserve.default"]).set(1)
-        self.reload_failed.set(0 if healthy else 1)
-        return generate_latest(self.registry)
+        with self.lock:
+            self.topology.look(standing.snapshot)
+            self.standing.look(standing)
+            self.policy_set.clear()
+            self.policy_set.labels(policies.revision).set(1)
+            self.exceptions.clear()
+            for exemption in policies.exemptions:
+                self.exceptions.labels(exemption.name).set(exemption.until)
+            self.settings.clear()
+            if settings:
+                shown = settings["revision"], settings["mode"], settings["reserve.default"]
+                self.settings.labels(*shown).set(1)
+            self.reload_failed.set(0 if healthy else 1)
+            return generate_latest(self.registry)
 
 
 def metrics() -> Metrics:
