@@ -274,7 +274,7 @@ def _read_reservation(objects: _ClusterObjects, item: Mapping[str, object], wher
 
 
 def _read_numa(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    numa = numa_from(item, where)
+    numa = read_cached(item, where, numa_from)
     objects.numa[numa.name] = numa
 
 

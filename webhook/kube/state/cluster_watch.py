@@ -99,6 +99,19 @@ EXTRAS = (
 )
 
 
+WITH_STATUS = (
+    "ResourceClaim",
+    "ResourceQuota",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "NodePool",
+    "MachineDeployment",
+)
+"""The kinds in `EXTRAS` whose status is read. That of other kinds is dropped: all objects are read again
+after a change, and the status of a queue changes with each workload.
+"""
+
+
 GANGS = (
     Extra("scheduling.run.ai", "podgroups", "PodGroup"),
     Extra("scheduling.k8s.io", "podgroups", "PodGroup"),
@@ -269,6 +282,8 @@ def _checked(extra: Extra, spaces: Container[str]) -> Callable[[Json, Where], Js
         document = CachedDocument({**item, "apiVersion": _version(extra), "kind": extra.kind})
         metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
         document["metadata"] = metadata
+        if extra.kind not in WITH_STATUS:
+            document.pop("status", None)
         read_cluster([(where.file, document)])
         return document
 

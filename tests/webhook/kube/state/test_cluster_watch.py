@@ -129,3 +129,35 @@ def test_a_list_of_many_pod_groups_is_indexed_once(monkeypatch: pytest.MonkeyPat
     handler.replaced([], 3)
     assert cluster_watch.pod_groups() == {}
     assert len(indexed) == 2
+
+
+QUEUES = [kind for kind in EXTRAS if kind.kind in ("Queue", "LocalQueue", "ClusterQueue")]
+
+
+@pytest.mark.parametrize("kind", QUEUES, ids=lambda kind: f"{kind.group}/{kind.kind}")
+def test_the_status_of_a_queue_does_not_change_the_picture(kind: Extra) -> None:
+    """It changes with each workload, and all objects would be read again for the next decision."""
+    cluster_watch = watch()
+    metadata = {"name": "q", "namespace": "research"}
+    tell(cluster_watch, kind, {"metadata": {**metadata, "resourceVersion": "2"}, "status": {"used": 1}})
+    before = cluster_watch.snapshot()
+    cluster_watch.news.clear()
+    tell(cluster_watch, kind, {"metadata": {**metadata, "resourceVersion": "3"}, "status": {"used": 2}})
+    assert not cluster_watch.news.is_set()
+    assert cluster_watch.snapshot() is before
+
+
+def test_the_zones_of_a_node_are_read_once() -> None:
+    """There are as many objects as nodes, and all are read again after each change of one."""
+    cluster_watch = watch()
+    kind = next(kind for kind in EXTRAS if kind.kind == "NodeResourceTopology")
+    resource = {"name": "cpu", "capacity": "8", "allocatable": "8", "available": "8"}
+    zones = [{"name": "node-0", "type": "Node", "resources": [resource]}]
+    tell(cluster_watch, kind, {"metadata": {"name": "n", "resourceVersion": "2"}, "zones": zones})
+    before = cluster_watch.snapshot()
+    tell(cluster_watch, CONFIG, config("kube-system"))
+    after = cluster_watch.snapshot()
+    assert before is not None
+    assert after is not None
+    assert after is not before
+    assert after.base.numa["n"] is before.base.numa["n"]
