@@ -55,7 +55,9 @@ class Extra:
     """An optional resource that describes the cluster; `planner.manifests.cluster.read` reads its objects.
 
     `name`: if set, only objects of this name are read, from `CONFIG_SPACES` and Bayplan's own namespace.
-    `condense`: returns what is kept of an object.
+    `condense`: returns what is kept of an object. `has_status`: whether its status is read. That of other
+    objects is dropped, because a change makes the next decision read all objects again, and the status of a
+    queue changes with each workload.
     """
 
     group: str
@@ -63,6 +65,7 @@ class Extra:
     kind: str
     name: str = ""
     condense: Callable[[Json, Where], Json] | None = None
+    has_status: bool = False
 
     @property
     def query(self) -> dict[str, str]:
@@ -80,36 +83,23 @@ EXTRAS = (
     Extra("scheduling.run.ai", "queues", "Queue"),
     Extra("topology.scheduler", "topologyschedulerconfigs", "TopologySchedulerConfig"),
     Extra("topology.node.k8s.io", "noderesourcetopologies", "NodeResourceTopology"),
-    Extra("resource.k8s.io", "resourceclaims", "ResourceClaim"),
+    Extra("resource.k8s.io", "resourceclaims", "ResourceClaim", has_status=True),
     Extra("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
     Extra("resource.k8s.io", "resourceslices", "ResourceSlice"),
     Extra("resource.k8s.io", "deviceclasses", "DeviceClass"),
     Extra("resource.k8s.io", "devicetaintrules", "DeviceTaintRule"),
     Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
     Extra("", "limitranges", "LimitRange"),
-    Extra("", "resourcequotas", "ResourceQuota"),
-    Extra("", "persistentvolumes", "PersistentVolume"),
-    Extra("", "persistentvolumeclaims", "PersistentVolumeClaim"),
+    Extra("", "resourcequotas", "ResourceQuota", has_status=True),
+    Extra("", "persistentvolumes", "PersistentVolume", has_status=True),
+    Extra("", "persistentvolumeclaims", "PersistentVolumeClaim", has_status=True),
     Extra("storage.k8s.io", "storageclasses", "StorageClass"),
     Extra("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
-    Extra("karpenter.sh", "nodepools", "NodePool"),
-    Extra("cluster.x-k8s.io", "machinedeployments", "MachineDeployment"),
+    Extra("karpenter.sh", "nodepools", "NodePool", has_status=True),
+    Extra("cluster.x-k8s.io", "machinedeployments", "MachineDeployment", has_status=True),
     Extra("", "configmaps", "ConfigMap", STATUS_CONFIG, condensed),
     *(Extra("", "configmaps", "ConfigMap", name) for name in SCHEDULER_CONFIGS),
 )
-
-
-WITH_STATUS = (
-    "ResourceClaim",
-    "ResourceQuota",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "NodePool",
-    "MachineDeployment",
-)
-"""The kinds in `EXTRAS` whose status is read. That of other kinds is dropped: all objects are read again
-after a change, and the status of a queue changes with each workload.
-"""
 
 
 GANGS = (
@@ -282,7 +272,7 @@ def _checked(extra: Extra, spaces: Container[str]) -> Callable[[Json, Where], Js
         document = CachedDocument({**item, "apiVersion": _version(extra), "kind": extra.kind})
         metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
         document["metadata"] = metadata
-        if extra.kind not in WITH_STATUS:
+        if not extra.has_status:
             document.pop("status", None)
         read_cluster([(where.file, document)])
         return document

@@ -86,7 +86,7 @@ def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
     quota = {"hard": {"requests.cpu": "8"}, "used": {"requests.cpu": "2"}}
     tell(
         cluster_watch,
-        Extra("", "resourcequotas", "ResourceQuota"),
+        Extra("", "resourcequotas", "ResourceQuota", has_status=True),
         {"metadata": metadata, "spec": {"hard": quota["hard"]}, "status": quota},
     )
     snapshot = cluster_watch.snapshot()
