@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from webhook.cel import program
 from webhook.files import yaml_documents
-from webhook.policy.loading import files
+from webhook.files.yaml_documents import MarkedDocument
+from webhook.policy.loading import document, files
 from webhook.policy.loading.load import Functions
 from webhook.policy.model.policy import PolicySet
 
@@ -46,11 +47,15 @@ SHORT = 2_000
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Caches before test modules are imported: several load the shipped policies for their parameters."""
+    """Caches before test modules are imported: several load the shipped policies for their parameters. No
+    garbage is collected until then, since nearly all that is made stays.
+    """
     gc.set_threshold(*COLLECTIONS)
+    gc.disable()
     patched = pytest.MonkeyPatch()
     patched.setattr(program, "parse", cache(program.parse))
     patched.setattr(yaml_documents, "load_all", each_long_yaml_parsed_once())
+    patched.setattr(document, "load_marked", each_marked_yaml_parsed_once())
     patched.setattr(files, "load", each_set_of_policies_loaded_once())
     patched.setattr(files, "_commit", commit_of_the_checkout_asked_once())
     config.add_cleanup(patched.undo)
@@ -58,8 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """Leaves modules, parameters and policy sets to the end: a full collection would visit each of them."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def each_long_yaml_parsed_once() -> Callable[[bytes], list[Any]]:
@@ -75,6 +80,25 @@ def each_long_yaml_parsed_once() -> Callable[[bytes], list[Any]]:
         if text not in copies:
             copies[text] = pickle.dumps(load_all(text))
         return pickle.loads(copies[text])  # type: ignore[no-any-return]
+
+    return copied
+
+
+def each_marked_yaml_parsed_once() -> Callable[..., list[MarkedDocument]]:
+    """Caches the files of policies, which many sets contain. Each test gets its own copy of the values; the
+    positions are shared.
+    """
+    copies: dict[tuple[str, int, int], list[tuple[bytes, MarkedDocument]]] = {}
+    load_marked = document.load_marked
+
+    def copied(text: str, *, max_depth: int, max_values: int) -> list[MarkedDocument]:
+        key = (text, max_depth, max_values)
+        if key not in copies:
+            documents = load_marked(text, max_depth=max_depth, max_values=max_values)
+            if len(text) < SHORT:
+                return documents
+            copies[key] = [(pickle.dumps(parsed.value), parsed) for parsed in documents]
+        return [MarkedDocument(pickle.loads(value), parsed.marks) for value, parsed in copies[key]]
 
     return copied
 

@@ -16,8 +16,8 @@ def install_wheel(source: Path, folder: Path) -> Path:
     libraries are those of the tests. Their folder is on the path for modules only: as a site folder it would
     also bring in the checkout, which is installed there as editable.
     """
-    build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
-    subprocess.run([*PIP, *build], check=True, capture_output=True)
+    build = (sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
+    subprocess.run(build, check=True, capture_output=True, cwd=source)
     (wheel,) = folder.glob("*.whl")
     home = folder / "venv"
     venv.create(home, with_pip=False)

@@ -175,7 +175,7 @@ def _changed(document: Json, path: Path_, *value: Any, misspelt: bool = False) -
 def loader_says(*documents: Json) -> list[str]:
     """What the loader says of these."""
     try:
-        load([("p.yaml", yaml.safe_dump_all(documents))])
+        load([("p.yaml", yaml.dump_all(documents, Dumper=yaml.CSafeDumper))])
     except PolicyError as error:
         return [problem.message for problem in error.problems]
     return []
@@ -184,7 +184,7 @@ def loader_says(*documents: Json) -> list[str]:
 def runner_says(document: Json) -> list[str]:
     """What the reader of cases says of these."""
     try:
-        read_cases(parse("tests.yaml", yaml.safe_dump(document)), lambda path: [document])
+        read_cases(parse("tests.yaml", yaml.dump(document, Dumper=yaml.CSafeDumper)), lambda path: [document])
     except PolicyError as error:
         return [problem.message for problem in error.problems]
     return []
