@@ -67,19 +67,30 @@ def test_two_hundred_manifests_are_reported_whole(folder: Path, capsys: pytest.C
     assert totals == document["summary"]
 
 
-def few(folder: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def few(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first twenty of them, to look at each format."""
+    directory = tmp_path_factory.mktemp("few")
     for path in sorted(folder.iterdir())[:20]:
-        (tmp_path / path.name).write_text(path.read_text())
-    return tmp_path
+        (directory / path.name).write_text(path.read_text())
+    return directory
 
 
+@pytest.fixture(scope="module")
+def with_a_broken_file(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The twenty, and a file that cannot be read."""
+    directory = tmp_path_factory.mktemp("broken")
+    for path in few.iterdir():
+        (directory / path.name).write_text(path.read_text())
+    (directory / "broken.yaml").write_text("kind: [\n")
+    return directory
+
+
+@pytest.mark.usefixtures("each_decided_once")
 @pytest.mark.parametrize("name", ["table", "yaml", "junit", "sarif", "markdown", "html"])
-def test_each_format_is_whole(
-    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_format_is_whole(name: str, few: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It parses, names the policy that refuses, and the status says that something fails."""
-    status, text = report(capsys, few(folder, tmp_path), "-o", name)
+    status, text = report(capsys, few, "-o", name)
     assert status == 1
     assert "multi-topology" in text
     readers: dict[str, Any] = {"yaml": yaml.safe_load, "junit": ElementTree.fromstring, "sarif": json.loads}
@@ -106,13 +117,13 @@ def test_the_exit_status_tells_warnings_from_nothing(
     assert "a.yaml" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("each_decided_once")
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_that_cannot_be_read_is_a_finding_of_it_and_the_rest_is_reported(
-    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, with_a_broken_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In every format, with the line, and exit status 2."""
-    (few(folder, tmp_path) / "broken.yaml").write_text("kind: [\n")
-    status, text = report(capsys, tmp_path, "-o", name)
+    status, text = report(capsys, with_a_broken_file, "-o", name)
     assert status == 2
     assert "no YAML" in text
     assert "broken.yaml" in text

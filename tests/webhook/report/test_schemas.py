@@ -109,16 +109,24 @@ spec:
 """
 
 
+@pytest.fixture(scope="module")
+def odd_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file that cannot be read and a kind that is not known."""
+    folder = tmp_path_factory.mktemp("odd")
+    (folder / "broken.yaml").write_text(BROKEN)
+    (folder / "workflow.yaml").write_text(WORKFLOW)
+    return folder
+
+
+@pytest.mark.usefixtures("each_decided_once")
 @pytest.mark.parametrize("form", WITH_SCHEMA)
 @pytest.mark.parametrize("option", [(), ("--together",)])
 def test_a_report_on_real_files_is_valid(
-    form: str, option: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    form: str, option: tuple[str, ...], odd_files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All the examples, a file that cannot be read and a kind that is not known among them."""
-    (tmp_path / "broken.yaml").write_text(BROKEN)
-    (tmp_path / "workflow.yaml").write_text(WORKFLOW)
     files = [str(path) for path in sorted(EXAMPLES.glob("*.yaml"))]
-    main(["report", "-c", SUPERPOD, "-f", str(tmp_path), *files, "-o", form, *option])
+    main(["report", "-c", SUPERPOD, "-f", str(odd_files), *files, "-o", form, *option])
     text = capsys.readouterr().out
     assert problems(form, text) == []
     assert "broken.yaml" in text
