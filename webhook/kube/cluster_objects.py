@@ -5,7 +5,7 @@ describe nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -25,6 +25,11 @@ MAKES_PODS = (
 
 DESCRIBES_NODES = (("nfd.k8s-sigs.io", "nodefeatures", "NodeFeature"),)
 """Kinds with more information on nodes than the snapshot has; as group, resource and kind."""
+
+
+def all_objects(_: Json) -> bool:
+    """Returns True: every object is wanted."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +88,21 @@ async def cluster_objects(
         return await lookout.look()
 
 
-async def listed_objects(api: Api, kinds: Iterable[tuple[str, str, str]]) -> tuple[list[Json], list[str]]:
-    """Returns all objects of these kinds that the API server serves, and the paths that may not be listed.
+async def listed_objects(
+    api: Api, kinds: Iterable[tuple[str, str, str]], wanted: Callable[[Json], bool] = all_objects
+) -> tuple[list[Json], list[str]]:
+    """Returns the wanted objects of these kinds that the API server serves, and the paths that may not be
+    listed.
 
-    Raises `ApiError` for any other failure.
+    An object that is not `wanted` is dropped with its page: a pod takes 26 kB. Raises `ApiError` for any
+    other failure.
     """
     items: list[Json] = []
     forbidden = []
     for group, resource, kind in kinds:
         path = await served_path(api, group, resource)
         try:
-            items += await _listed(api, path, kind) if path else []
+            items += await _listed(api, path, kind, wanted) if path else []
         except ApiError as error:
             if error.status != 403:
                 raise
@@ -101,17 +110,18 @@ async def listed_objects(api: Api, kinds: Iterable[tuple[str, str, str]]) -> tup
     return items, forbidden
 
 
-async def _listed(api: Api, path: str, kind: str) -> list[Json]:
-    """Returns the objects at a path.
+async def _listed(api: Api, path: str, kind: str, wanted: Callable[[Json], bool]) -> list[Json]:
+    """Returns the wanted objects at a path.
 
     `apiVersion` and `kind`, which list items lack, are added; `managedFields`, half of a pod's size, is
     removed.
     """
     version = "/".join(path.split("/")[2:-1])
 
-    def kept(item: Json) -> Json:
+    def kept(item: Json) -> Json | None:
         item["metadata"].pop("managedFields", None)
-        return {**item, "apiVersion": version, "kind": kind}
+        document = {**item, "apiVersion": version, "kind": kind}
+        return document if wanted(document) else None
 
     items, _ = await api.list(path, kept)
-    return items
+    return [item for item in items if item is not None]

@@ -24,7 +24,8 @@ from planner.model.words import listed, pods
 from planner.planning.defragmentation.limits import HOUR, MoveLimits
 from planner.planning.defragmentation.result import Defragmentation
 from planner.planning.defragmentation.steps import Step
-from webhook.kube.api.client import ApiError
+from webhook.kube.api.client import ApiError, Json
+from webhook.kube.api.store import key_of
 from webhook.kube.cluster_objects import MAKES_PODS, ClusterObjects, listed_objects
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
@@ -238,7 +239,13 @@ class Defragmenter:
         now = runtime.api.now()
         book = await runtime.ledger.book(now)
         world = world_of(picture, book, runtime.queue, now, observed=runtime.observed)
-        objects, forbidden = await listed_objects(runtime.api, MAKES_PODS)
+        # DaemonSets make more pods than there are in gangs, and `movables` leaves them out.
+        bound = {pod.name for pod in world.snapshot.pods if not pod.daemon}
+
+        def is_wanted(obj: Json) -> bool:
+            return obj["kind"] != "Pod" or key_of(obj) in bound
+
+        objects, forbidden = await listed_objects(runtime.api, MAKES_PODS, is_wanted)
         budgets = next((path for path in forbidden if path.endswith(BUDGETS)), "")
         if budgets:
             raise ApiError(403, "Forbidden", f"{budgets} may not be listed: apply components/defragmentation")
