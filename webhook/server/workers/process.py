@@ -45,7 +45,7 @@ answer, half a second of four (`service.ANSWER_SHARE`).
 MOST_CHANGES = 2000
 """The number of changed records of the snapshot after which a worker is replaced by a new fork, because with
 each change it shares less memory with the serving process. In a cluster of 5,000 nodes with 50,000 pods, a
-new worker has 16 MB of its own, and 58 MB after 3,000 changes; a fork takes 30 ms.
+new worker has 17 MB of its own, and 54 MB after 3,000 changes; a fork takes 30 ms.
 """
 
 
