@@ -55,6 +55,12 @@ DOWN = (502, 503, 504)
 """The statuses of a proxy or load balancer without an API server behind it, or of one without its etcd."""
 
 
+OF_ALL_CALLS = (0, 401, 429)
+"""The statuses (0: no answer) that other calls would get too. With another one, it may be the object: for
+example, a policy or a broken webhook refuses all writes in one tenant's namespace.
+"""
+
+
 MERGE = "application/merge-patch+json"
 
 

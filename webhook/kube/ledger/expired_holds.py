@@ -3,6 +3,7 @@
 its object is stored                 claimed: the hold becomes permanent
 its object cannot be read            prolonged by `UNREAD_SECONDS`
 it has none, or the hold lost        deleted
+the API server refuses that          left; it counts as held, and is tried again after `UNREAD_SECONDS`
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 
 from planner.ledger.conflicts import in_the_way
 from planner.model.reservation import Reservation
-from webhook.kube.api.client import ApiError, Json, Unreachable
+from webhook.kube.api.client import OF_ALL_CALLS, ApiError, Json, Unreachable
 from webhook.kube.api.tasks import SharedTasks
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
@@ -24,7 +25,8 @@ log = logging.getLogger("bayplan")
 
 UNREAD_SECONDS = 30.0
 """Seconds by which a hold is prolonged if its object cannot be read, for example because the conversion
-webhook of its kind is down. Its place stays reserved meanwhile; other holds are ended without waiting.
+webhook of its kind is down, or if the hold itself may not be changed. Its place stays reserved meanwhile;
+other holds are ended without waiting.
 """
 
 _OLDEST = -1
@@ -41,7 +43,8 @@ class ExpiredHolds:
 
     async def end(self, entry: Entry, now: float, owner: Owner) -> bool:
         """Ends an expired hold: deletes it, claims it if its object is stored, or prolongs it if the object
-        cannot be read.
+        cannot be read. If the API server refuses that, the hold counts as held for `UNREAD_SECONDS` more in
+        this replica, so that plans leave its place out.
 
         Returns whether it was deleted. Raises `ChangedMeanwhile` if it has changed meanwhile. Concurrent
         callers for the same hold share one run.
@@ -49,6 +52,16 @@ class ExpiredHolds:
         return await self._ending.run(entry.name, partial(self._end, entry, now, owner))
 
     async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
+        try:
+            return await self._ended(entry, now, owner)
+        except ApiError as error:
+            if error.status in OF_ALL_CALLS:
+                raise
+            log.warning("the expired hold %s cannot be ended: %s", entry.name, error)
+            self._view.objects.postpone(entry.name, now + UNREAD_SECONDS)
+            return False
+
+    async def _ended(self, entry: Entry, now: float, owner: Owner) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"
         gang = entry.reservation.gang
         kept: Json | None = documents.prolonged(entry, now + UNREAD_SECONDS)

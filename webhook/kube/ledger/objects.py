@@ -109,6 +109,13 @@ class Objects:
             self._drop(name)
         self._wake()
 
+    def postpone(self, name: str, expires: float) -> None:
+        """Lets an unclaimed hold expire at `expires` (seconds since the epoch) for this replica, until its
+        object changes.
+        """
+        if name in self.expiring:
+            self.expiring[name] = expires
+
     def possible_blockers(self, reservation: Reservation) -> list[Entry]:
         """Returns the entries that may block a reservation: all entries, or for a reservation of mode `nodes`
         its own entry, those that hold whole domains, and those on its nodes.

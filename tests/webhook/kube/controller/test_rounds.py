@@ -352,6 +352,28 @@ async def test_a_gang_whose_reservation_cannot_be_written_does_not_keep_others_f
         await one_round(client, ended)
 
 
+@pytest.mark.parametrize("status", [403, 422, 500])
+async def test_an_expired_hold_that_cannot_be_ended_does_not_keep_others_from_their_place(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A policy protects it, or the webhook of a policy is down."""
+    hold = replace(claimed(racks(1, 2), part("a")), state="held", owner_uid="", expires=NOW - 1)
+    async with leading(racks(1, 2), work(part("b"), queued=True)) as (client, ledger, other):
+        await ledger.reserve(hold, 0, NOW - 60)
+
+        async def refusing(method: str, path: str) -> None:
+            if method != "GET" and path.endswith(hold.id):
+                raise ApiError(status, "", "denied the request")
+
+        client.before = refusing
+
+        async def ended() -> bool:
+            return "default/Job/b" in {held.gang for held in (await other.book(NOW)).reservations}
+
+        await one_round(client, ended)
+    assert caplog.text.count("cannot be ended") == 1, "it is tried again later"
+
+
 async def is_told_while_the_job_may_not_change(client: Client) -> None:
     """A policy refuses each write of the Job, and the event on it says where its pods go."""
 

@@ -11,7 +11,7 @@ from planner.ledger.ledger import Conflict
 from planner.model.answer import Answer
 from planner.model.reservation import Reservation
 from planner.model.words import counted
-from webhook.kube.api.client import Api, ApiError
+from webhook.kube.api.client import OF_ALL_CALLS, Api, ApiError
 from webhook.kube.controller import steps
 from webhook.kube.controller.actions.admitted_pods import let_in_for_evictions, let_in_pods
 from webhook.kube.controller.actions.events import Recorder
@@ -31,11 +31,6 @@ from webhook.kube.state.gathering import Gang
 from webhook.placement.hold import hold_of
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
-
-OF_ALL_CALLS = (0, 401, 429)
-"""HTTP statuses (0: no answer) that end a round, because other calls would get them too. After another one,
-the round goes on: for example, a policy or a broken webhook refuses all writes in one tenant's namespace.
-"""
 
 MOST_TOLD = 100
 """Maximum number of held places that one round reports. A new leader reports those of all gangs, and
