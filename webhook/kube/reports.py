@@ -64,6 +64,12 @@ the same time, so this is more than there are replicas.
 """
 
 
+REFUSALS = (400, 403, 404, 413, 422)
+"""The HTTP statuses of a write that would fail again: no permission, no such namespace, or a Report that the
+API server does not accept.
+"""
+
+
 log = logging.getLogger("bayplan")
 
 
@@ -226,8 +232,8 @@ class ReportWriter(Generic[AnyNews]):
     async def _write_all(self) -> None:
         """Writes the queued news. Raises the last `ApiError`.
 
-        News that was not written is queued again, or dropped if the replica has no permission, the namespace
-        does not exist, or its Report cannot be read.
+        News that was not written is queued again, or dropped after one of the `REFUSALS`, or if the stored
+        Report cannot be read.
         """
         batch, self._queue = self._queue, deque()
         by_namespace: dict[str, list[AnyNews]] = defaultdict(list)
@@ -245,8 +251,7 @@ class ReportWriter(Generic[AnyNews]):
                 raise
             except ApiError as error:
                 failed = error
-                # No permission, or the namespace does not exist: another attempt would fail too.
-                if error.status in (403, 404):
+                if error.status in REFUSALS:
                     self.dropped.inc(len(several))
                 else:
                     self._again(several)

@@ -173,6 +173,16 @@ async def test_a_write_that_fails_waits_and_a_namespace_that_goes_is_given_up() 
         await until(lambda: store.names("inference") == ["elsewhere"])
 
 
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_a_report_that_the_api_server_does_not_accept_is_given_up(status: int) -> None:
+    """A Report has up to 900 kB, and would else be sent every three seconds for ever."""
+    store = Store()
+    async with writing(store) as writer:
+        store.trouble = ApiError(status, "", "not accepted")
+        writer.put(news("refused"))
+        await until(lambda: unreported(writer) == 1)
+
+
 async def test_an_odd_report_in_one_namespace_does_not_keep_the_others_from_theirs() -> None:
     """Others may write Reports of this name; what is not told is counted."""
     store = Store()
