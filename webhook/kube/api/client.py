@@ -379,4 +379,9 @@ def _error(status: int, data: bytes) -> ApiError:
 def _words(error: BaseException) -> str:
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return "timed out"
+    # The texts of these have the proxy's URL, which may have a password.
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy answers {error.status} {error.message}"
+    if isinstance(error, aiohttp.InvalidURL):
+        return "its address, or that of the proxy, is not valid"
     return str(error) or type(error).__name__
