@@ -20,7 +20,10 @@ GANG = "default/Job/a"
 
 
 def running(gpus: int = 8, **change: Any) -> Snapshot:
-    """Two racks of two nodes, with pods of the gang on both nodes of the first, of which one is changed."""
+    """Two racks of two nodes, with pods of the gang on both nodes of the first, of which one is changed.
+
+    On a node of which a GPU fails, a pod ends.
+    """
     state = racks(2, 2)
     nodes = [replace(node, **change) if node.name == "r1-n1" else node for node in state.nodes.values()]
     used = amounts(gpu=gpus, pods=1)
@@ -29,7 +32,9 @@ def running(gpus: int = 8, **change: Any) -> Snapshot:
         for node in ("r1-n1", "r1-n2")
         for number in range(8 // gpus)
     ]
-    return replace(snapshot(nodes, state.topologies), pods=tuple(pods))
+    return replace(
+        snapshot(nodes, state.topologies), pods=tuple(pods[1:] if "allocatable" in change else pods)
+    )
 
 
 @pytest.mark.parametrize("gpus", [8, 4])

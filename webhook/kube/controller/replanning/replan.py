@@ -24,7 +24,8 @@ from planner.planning.reservation import reservation_for
 @dataclass(frozen=True, slots=True)
 class Move:
     """A new reservation, and the number of pods that it moves. `gone`: the nodes that the gang leaves, the
-    lost ones and others. `to`: the nodes that get additional pods. `left`: those of `gone` that are usable.
+    lost ones and others. `to`: the nodes that get additional pods. `left`: those of `gone`
+    that are ready and not cordoned, where its pods may go on.
     """
 
     reservation: Reservation
@@ -35,17 +36,29 @@ class Move:
 
 
 def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
-    """Returns the nodes that the gang holds seats on but cannot use any more, each with a short reason."""
+    """Returns the nodes that the gang holds seats on but cannot use any more, each with a short reason.
+
+    A node that has become too small is not lost while a bound pod has each of the gang's seats there: pods
+    that run keep their devices, and while a device plugin restarts, a node shows no devices.
+    """
     topology = topology_named(snapshot.topologies, reservation.topology)
     result: dict[str, str] = {}
     for name, amounts in sorted(seat_amounts(reservation).items()):
-        if reason := unusable(snapshot, name, amounts):
+        reason = unusable(snapshot, name, amounts)
+        if reason and (unusable(snapshot, name, {}) or _has_empty_seat(snapshot, reservation, name)):
             result[name] = reason
         elif topology is not None and reservation.domains:
             path = topology.path(name, snapshot.nodes[name].labels)
             if not any(contains(domain, path) for domain in reservation.domains):
                 result[name] = "relabelled"
     return result
+
+
+def _has_empty_seat(snapshot: Snapshot, reservation: Reservation, node: str) -> bool:
+    """Returns whether the gang has more seats on a node than bound pods."""
+    seats = sum(seat.count for seat in reservation.assignments if seat.node == node)
+    pods = snapshot.bound.of_gang(reservation.gang, reservation.id)
+    return sum(pod.node == node for pod in pods) < seats
 
 
 def seat_amounts(reservation: Reservation) -> dict[str, Mapping[str, int]]:
@@ -122,6 +135,5 @@ def _move(snapshot: Snapshot, held: Reservation, fresh: Reservation) -> Move:
         owner_uid=held.owner_uid,
     )  # fmt: skip
     gone = {node for _, node in before} - {node for _, node in after}
-    amounts = seat_amounts(held)
-    left = frozenset(name for name in gone if not unusable(snapshot, name, amounts[name]))
+    left = frozenset(name for name in gone if not unusable(snapshot, name, {}))
     return Move(kept, sum(new.values()), tuple(sorted(gone)), tuple(sorted({node for _, node in new})), left)

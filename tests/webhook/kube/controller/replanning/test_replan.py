@@ -9,6 +9,7 @@ import pytest
 from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.pod import BoundPod
 from tests.builders import amounts, cluster, gang, racks
 from tests.webhook.kube.worlds import booked
 from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
@@ -43,6 +44,22 @@ def test_a_node_is_lost_when_it_takes_no_pods_or_left_its_domain(change, reason)
     assert lost_nodes(after, state.reservations[0]) == {"r1-n1": reason}
     assert lost_nodes(state, state.reservations[0]) == {}
     assert lost_nodes(without(state, "r1-n1"), state.reservations[0]) == {"r1-n1": "gone"}
+
+
+@pytest.mark.parametrize(("gone", "lost"), [(0, {}), (1, {"r1-n1": "has 0 of 8 nvidia.com/gpu"})])
+def test_a_node_without_devices_is_lost_to_a_gang_only_where_a_pod_has_to_come(gone, lost):
+    """While a device plugin restarts, its node shows no devices, and the pods there run on."""
+    group = gang(4, required="rack", gpu=4)
+    state = booked(racks(2, 2), group)
+    (held,) = state.reservations
+    nodes = [
+        replace(n, allocatable=amounts(gpu=0, pods=110)) if n.name == "r1-n1" else n
+        for n in state.nodes.values()
+    ]
+    used = amounts(gpu=4, pods=1)
+    pods = [BoundPod(f"default/p{n}", f"r1-n{1 + n // 2}", used, held.id) for n in range(gone, 4)]
+    after = replace(snapshot(nodes, state.topologies), pods=tuple(pods), reservations=state.reservations)
+    assert lost_nodes(after, held) == lost
 
 
 def test_one_lost_node_of_a_rack_with_room_moves_one_node_of_pods():
