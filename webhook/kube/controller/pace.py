@@ -17,23 +17,37 @@ NEAR_SECONDS, FAR_SECONDS = 2.0, 60.0
 """Minimum seconds between two events for a gang: at the first `NEAR` positions, and behind them."""
 
 
+MOST_FAR, FAR_EACH_SECONDS = 100, 0.1
+"""Maximum number of events of one round for gangs behind the first `NEAR` positions, and by how many seconds
+each waiting gang makes the time between two of them longer. They are written one after the other: for 10,000
+gangs, one each minute would leave the leader no time to admit any.
+"""
+
+
 class PositionPace:
-    """Remembers when each waiting gang last got an event about its position; the first is due at once."""
+    """Remembers when each waiting gang last got an event about its position. The first is due at once, as far
+    as a round has room for it.
+    """
 
     def __init__(self) -> None:
         self._told_at: dict[str, float] = {}
+        self._far_seconds, self._room = FAR_SECONDS, MOST_FAR
+        """The seconds between two events for a gang far behind; for how many of them this round has room."""
 
     def is_due(self, gang: str, position: int, now: float) -> bool:
         """Returns whether the gang should get an event at `now`, and records that it gets one."""
-        pause = NEAR_SECONDS if position <= NEAR else FAR_SECONDS
-        if now - self._told_at.get(gang, 0.0) < pause:
+        is_far = position > NEAR
+        pause = self._far_seconds if is_far else NEAR_SECONDS
+        if now - self._told_at.get(gang, 0.0) < pause or (is_far and not self._room):
             return False
         self._told_at[gang] = now
+        self._room -= is_far
         return True
 
-    def forget_all_but(self, waiting: Collection[str]) -> None:
-        """Forgets the gangs that do not wait any more."""
+    def begin_round(self, waiting: Collection[str]) -> None:
+        """Begins a round with these waiting gangs; forgets those that do not wait any more."""
         self._told_at = {gang: told_at for gang, told_at in self._told_at.items() if gang in waiting}
+        self._far_seconds, self._room = max(FAR_SECONDS, FAR_EACH_SECONDS * len(waiting)), MOST_FAR
 
 
 class Lasting:

@@ -79,7 +79,7 @@ class ActionRunner:
         Raises `Conflict` and `LedgerUnavailable`, and `ApiError` if other calls would fail as well; the next
         round then decides anew. Any other `ApiError` is logged, and the other gangs' actions go on.
         """
-        self._pace.forget_all_but({action.gang.name for action in actions if isinstance(action, steps.PACED)})
+        self._pace.begin_round({action.gang.name for action in actions if isinstance(action, steps.PACED)})
         left = {action.gang.name for action in actions if isinstance(action, steps.LeftUnbound)}
         self._unbound.forget_all_but(left | {held.gang for held in world.snapshot.reservations})
         for action in actions:
