@@ -7,20 +7,23 @@ from functools import lru_cache
 
 _DIGITS = re.compile(r"(\d+)")
 
-
-NaturalKey = tuple[tuple[int, int, str], ...]
+_NUMBER, _TEXT, _END = "\0", "\1", "\2"
+"""The first characters of the parts of a key, in the order of what may follow the same beginning."""
 
 
 @lru_cache(maxsize=262_144)  # more than a large cluster has nodes, label values and gangs
-def natural(name: str) -> NaturalKey:
+def natural(name: str) -> str:
     """Returns a sort key: runs of digits are compared by value, the rest as text, ties (`r1`, `r01`) by the
     whole name.
+
+    The key is a string, because a tuple of its parts takes three times the memory, and the names of all gangs
+    of the last weeks are kept.
     """
-    parts = (_number(part) if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(name) if part)
-    return (*parts, (2, 0, name))
+    parts = (_number(part) if part.isdecimal() else _TEXT + part for part in _DIGITS.split(name) if part)
+    return "".join((*parts, _END, name))
 
 
-def _number(digits: str) -> tuple[int, int, str]:
-    """Returns the sort key of a run of digits of any length; Python reads at most 4,300 as a number."""
+def _number(digits: str) -> str:
+    """Returns the part for a run of digits of any length: more significant digits are a larger number."""
     significant = digits.lstrip("0")
-    return 0, len(significant), significant
+    return f"{_NUMBER}{chr(len(significant))}{significant}"

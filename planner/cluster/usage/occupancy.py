@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.persistent_map import PersistentMap
 from planner.model.names import namespace_of
-from planner.model.natural_order import NaturalKey, natural
+from planner.model.natural_order import natural
 from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
@@ -244,7 +244,7 @@ class Holds:
         return self.by_node.get(node, ()) or ()
 
 
-def _gang(hold: Hold) -> NaturalKey:
+def _gang(hold: Hold) -> str:
     return natural(hold[0].gang)
 
 
