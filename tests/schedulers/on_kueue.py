@@ -163,14 +163,21 @@ def leaders_of_a_pool(site: Site, queue: str) -> str:
 
 
 def _bound_by_group(site: Site, queue: str, body: Json) -> str:
-    """Each group is in one rack, on nodes that are held for it: with a topology those that Kueue assigned."""
+    """Each group is in one rack, on nodes that are held for it: with a topology those that Kueue assigned.
+    Without one the scheduler chooses nodes in the rack, and the reservation follows a moment later.
+    """
     site.create(body)
     seconds, pods = site.bound("serve", 4)
     holder = "KueueWorkload" if queue == TOPOLOGY_QUEUE else "LeaderWorkerSet"
-    held = sorted(nodes for gang, nodes in site.held().items() if holder in gang)
     groups = [[entry for entry in pods if entry["metadata"]["name"].startswith(f"serve-{n}")] for n in (0, 1)]
     assert all(len(racks_of(own)) == 1 for own in groups), list(map(nodes_of, groups))
-    assert sorted(map(nodes_of, groups)) == held, (list(map(nodes_of, groups)), held)
+
+    def held() -> list[list[str]]:
+        return sorted(nodes for gang, nodes in site.held().items() if holder in gang)
+
+    wait_until(
+        lambda: sorted(map(nodes_of, groups)) == held(), f"{list(map(nodes_of, groups))}: {held()}", 10
+    )
     return f"bound after {seconds:.1f} s on {nodes_of(pods)}"
 
 
