@@ -26,7 +26,7 @@ from planner.model.reservation import Reservation, reservation_id
 from tests.builders import amounts, racks
 from tests.webhook.cli.cluster_files.test_file_source import JOBS, SUPERPOD, dump, queued_job, source
 from tests.webhook.ui.pictures import two_tenants
-from webhook.kube.standing import ClusterStanding, GangStanding
+from webhook.kube.gang_standing import ClusterStanding, GangStanding
 from webhook.ui.document import Document, document
 from webhook.ui.feed import Feed
 from webhook.ui.gate import KeyGate

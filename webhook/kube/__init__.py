@@ -16,7 +16,8 @@ Modules:
 - `installed`: reads the settings of the installation from its Deployment; `replicas`: asks its replicas
 - `runtime`: everything that one replica keeps open
 - `doctor`: the checks of `bayplan doctor`; `scheduling` and `versions`: parts of them
-- `running`, `standing`: read a cluster for a command: its workloads; which gangs hold a place or wait
+- `running`, `standing`: read a cluster for a command: its workloads; which gangs hold a place or wait, as
+  `gang_standing` (pure) finds with the controller's rules
 - `cluster_objects`: adds the objects that create pods or describe nodes to `standing`
 - `moving`: carries out the moves of a defragmentation; `node_marks`: the nodes that are cordoned for it
 

@@ -8,45 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
-from planner.cluster.census.domains import gpus_of
-from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Answer
 from planner.model.errors import InputError, Where
-from planner.model.podgroup import PodGroup
-from planner.model.priority import priority_of
-from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.kubeconfig import ACCOUNT
-from webhook.kube.controller import reconcile as rules
-from webhook.kube.controller import steps
-from webhook.kube.controller.evictions import BehindUnstarted
+from webhook.kube.controller.actions.scheduler_words import unbound_words
 from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
-from webhook.kube.controller.world import World, world_of
+from webhook.kube.controller.world import world_of
+from webhook.kube.gang_standing import ClusterStanding, GangStanding, standings
 from webhook.kube.installed import deployment_path, settings_of
 from webhook.kube.reports import report_of
 from webhook.kube.running import await_lists
 from webhook.kube.runtime import ClusterRuntime
-from webhook.kube.state.gathering import Gang
-from webhook.placement.fair_order import QueuePlace
 from webhook.policy.model.policy import PolicySet
 from webhook.workloads.keys.annotation_keys import SKIP
-
-State = Literal["running", "starting", "admitted", "waiting", "stuck"]
-"""`running`: pods of the gang are bound, and none of its existing pods is unbound. `starting`: the gang holds
-a place, and has no bound pod, or some unbound ones. `admitted`: the gang waits, and the controller places it
-in its next round. `waiting`: the gang is in the queue, or its scheduler may not evict others for it yet.
-`stuck`: the gang lost nodes of its place, and there is no other place.
-"""
-
 
 NEWS_SECONDS = 1.0
 """Seconds from a change of the cluster to the next read: a burst of changes is read once."""
@@ -54,122 +35,6 @@ NEWS_SECONDS = 1.0
 
 HEALTH_SECONDS = 10.0
 """Seconds for which the Deployment of the installation is not read again."""
-
-
-@dataclass(frozen=True, slots=True)
-class GangStanding:
-    """The state of one gang. `group`: its request; None if only its reservation is known. `created`: when its
-    object was created, in seconds since the epoch; 0 if only its reservation is known.
-
-    `position`: its position in the queue, from 1; 0 if the gang is not queued. `place`: why it has this
-    position; None if it is not queued. `bound`: the number of its pods on nodes, at most its size.
-    `surplus`: the number of pods on nodes beyond its size, for example one that terminates while its
-    replacement has started. `gated`: the number of pods that wait at Bayplan's scheduling gate.
-
-    `reservation`: what the gang holds, or will hold if it is `admitted`; None if it is `waiting`. `answer`:
-    the planner's answer, for example why it waits or is stuck; None if it was not planned.
-    """
-
-    name: str
-    state: State
-    group: PodGroup | None = None
-    priority: int = 0
-    created: float = 0.0
-    position: int = 0
-    bound: int = 0
-    surplus: int = 0
-    gated: int = 0
-    reservation: Reservation | None = None
-    answer: Answer | None = None
-    place: QueuePlace | None = None
-
-    @property
-    def pods(self) -> int:
-        """The number of pods that the gang requests, or for which it holds a place if only its reservation is
-        known.
-        """
-        if self.group is not None:
-            return self.group.size
-        held = self.reservation.assignments if self.reservation is not None else ()
-        return sum(part.count for part in held)
-
-    @property
-    def gpus(self) -> int:
-        """The number of whole GPUs that the gang requests, or holds if only its reservation is known."""
-        if self.group is not None:
-            return self.group.gpus
-        held = self.reservation
-        if held is None:
-            return 0
-        per_pod = {pod_set: gpus_of(amounts) for pod_set, amounts in held.requests}
-        return sum(per_pod.get(part.pod_set, 0) * part.count for part in held.assignments)
-
-    def waits_for(self, *, wide: bool) -> str:
-        """Returns the answer's message up to the first semicolon, or with `wide` all of it; without an
-        answer, that the gang has not been planned yet.
-        """
-        if self.answer is None:
-            return "its turn: it is planned when it is nearer to the front"
-        message = self.answer.message
-        return message if wide else message.split("; ")[0]
-
-    def to_json(self) -> dict[str, object]:
-        """Returns plain JSON for `queue -o json`, `why -o json` and the live page."""
-        held, answer = self.reservation, self.answer
-        created = datetime.fromtimestamp(self.created, UTC).isoformat() if self.created else None
-        entry: dict[str, object] = {
-            "name": self.name,
-            "state": self.state,
-            "position": self.position or None,
-            "pods": {
-                "wanted": self.pods,
-                "bound": self.bound,
-                "gated": self.gated,
-                **({"surplus": self.surplus} if self.surplus else {}),
-            },
-            "gpus": self.gpus,
-            "priority": self.priority,
-            "created": created,
-        }
-        if self.place is not None:
-            entry["namespaceWouldHave"] = {"gpus": self.place.with_it, "of": self.place.total}
-        if held is not None:
-            domains = [list(domain) for domain in held.domains]
-            entry["holds"] = {
-                "mode": held.mode,
-                "domains": domains,
-                "nodes": held_nodes(held),
-                "id": held.id,
-            }
-        if answer is not None:
-            attempts = [
-                {"level": attempt.level or None, "fits": attempt.fits, "wanted": attempt.wanted}
-                for attempt in answer.attempts
-            ]
-            entry |= {"reason": answer.reason, "message": answer.message}
-            entry |= {"obstacles": dict(answer.obstacles), "levels": attempts}
-        return entry
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterStanding:
-    """The cluster at one moment. `gangs`: gangs with a place by name, then admitted ones, those that wait
-    before their scheduler may evict others, and the queue in order.
-
-    `snapshot` contains the reservations. `leader`: the replica whose controller works, "" for none. `unread`:
-    the paths that the user may not read. `now`: seconds since the epoch.
-    """
-
-    snapshot: Snapshot
-    gangs: tuple[GangStanding, ...]
-    leader: str
-    unread: tuple[str, ...]
-    now: float
-
-    @property
-    def queue(self) -> tuple[GangStanding, ...]:
-        """The queued gangs, in order."""
-        return tuple(gang for gang in self.gangs if gang.position)
 
 
 @dataclass(slots=True)
@@ -206,6 +71,12 @@ class Lookout:
         if len(name.split("/")) != 3 or not all(name.split("/")):
             return ()
         return tuple(await said_of(self.runtime.api, name))
+
+    async def unbound_words(self, gang: GangStanding) -> str:
+        """Returns why pods of the gang have been on no node for long, in the words of their scheduler and of
+        Kueue; "" if there are none.
+        """
+        return await unbound_words(self.runtime.api, gang.unbound) if gang.unbound else ""
 
     async def report(self, name: str, namespace: str) -> Json | None:
         """Returns the Report of this name in a namespace; None if there is none, or it cannot be read."""
@@ -309,91 +180,3 @@ async def _unread_installation(api: Api, namespace: str) -> list[str]:
             raise
         return [path]
     return []
-
-
-def standings(world: World) -> tuple[GangStanding, ...]:
-    """Returns every gang with a place by name, then those that the controller admits in its next round, those
-    that wait before their scheduler may evict others for them, and the queue in order.
-    """
-    actions = rules.reconcile(world)
-    released = {action.reservation.id for action in actions if isinstance(action, steps.Release)}
-    stuck = {action.gang.name: action.answer for action in actions if isinstance(action, steps.Stuck)}
-    holding = [
-        _holding(world.snapshot, held, world.gangs.get(held.gang), stuck)
-        for held in sorted(world.snapshot.reservations, key=lambda held: held.gang)
-        if held.id not in released
-    ]
-    admitted = [
-        _waiting(
-            world.snapshot, action.gang, "admitted", answer=action.answer, reservation=action.reservation
-        )
-        for action in actions
-        if isinstance(action, steps.Admit)
-    ]
-    behind = (action for action in actions if isinstance(action, BehindUnstarted))
-    at_gate = [_waiting(world.snapshot, own.gang, "waiting", answer=own.answer) for own in behind]
-    waiting = [
-        _waiting(world.snapshot, action.gang, "waiting", action.position, action.answer, place=action.place)
-        for action in actions
-        if isinstance(action, steps.WaitAction)
-    ]
-    return (*holding, *admitted, *at_gate, *waiting)
-
-
-def _holding(
-    snapshot: Snapshot, held: Reservation, gang: Gang | None, stuck: Mapping[str, Answer]
-) -> GangStanding:
-    bound = sum(1 for _ in snapshot.bound.of_gang(held.gang, held.id))
-    unbound = len(gang.pods) if gang is not None else 0
-    state: State = "stuck" if held.gang in stuck else "running" if bound and not unbound else "starting"
-    size = gang.group.size if gang is not None else sum(part.count for part in held.assignments)
-    return GangStanding(
-        held.gang,
-        state,
-        gang.group if gang is not None else None,
-        priority_of(snapshot.base.priorities, gang.group) if gang is not None else 0,
-        gang.created if gang is not None else 0.0,
-        bound=min(bound, size),
-        surplus=max(bound - size, 0),
-        gated=sum(pod.gated for pod in gang.pods) if gang is not None else 0,
-        reservation=held,
-        answer=stuck.get(held.gang),
-    )
-
-
-def _waiting(
-    snapshot: Snapshot,
-    gang: Gang,
-    state: State,
-    position: int = 0,
-    answer: Answer | None = None,
-    reservation: Reservation | None = None,
-    place: QueuePlace | None = None,
-) -> GangStanding:
-    return GangStanding(
-        gang.name,
-        state,
-        gang.group,
-        priority_of(snapshot.base.priorities, gang.group),
-        gang.created,
-        position,
-        gated=sum(pod.gated for pod in gang.pods),
-        reservation=reservation,
-        answer=answer,
-        place=place,
-    )
-
-
-def holding(held: Reservation) -> str:
-    """Returns a reservation as text: the paths of whole domains, or the number of nodes of which it holds a
-    part.
-    """
-    if held.mode == "domain":
-        return ", ".join("/".join(filter(None, domain)) for domain in held.domains)
-    nodes = held_nodes(held)
-    return f"a part of {nodes[0]}" if len(nodes) == 1 else f"parts of {len(nodes)} nodes"
-
-
-def held_nodes(held: Reservation) -> list[str]:
-    """Returns the names of the nodes of the gang's pods, in order."""
-    return sorted({part.node for part in held.assignments})

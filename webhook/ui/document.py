@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from planner.cluster.snapshot import Snapshot
-from webhook.kube.standing import GangStanding, holding
+from webhook.kube.gang_standing import GangStanding, holding
 from webhook.report.fabric_map import FabricMap, MapRow, NodeCell, fabric_maps
 from webhook.report.fabric_text import LETTERS, letters_of
 from webhook.ui.picture import DecisionEntry, Picture

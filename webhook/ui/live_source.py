@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from webhook.kube.api.client import ApiError
 from webhook.kube.api.discovery import served_path
 from webhook.kube.api.reflector import Reflector
+from webhook.kube.gang_standing import ClusterStanding
 from webhook.kube.reports import GROUP, RESOURCE
-from webhook.kube.standing import HEALTH_SECONDS, ClusterStanding, Lookout
+from webhook.kube.standing import HEALTH_SECONDS, Lookout
 from webhook.ui.decision_log import EVENTS, EVENTS_QUERY, REPORTS_QUERY, EventLog, ReportLog
 from webhook.ui.picture import HealthLine, Picture
 from webhook.ui.replica_metrics import ReplicaSummary, replica_summary

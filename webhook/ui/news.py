@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.model.words import counted
-from webhook.kube.standing import GangStanding, holding
+from webhook.kube.gang_standing import GangStanding, holding
 from webhook.ui.picture import DecisionEntry
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from webhook.kube.standing import ClusterStanding
+from webhook.kube.gang_standing import ClusterStanding
 
 Health = Literal["ok", "warning", "problem"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.bandwidth.words import place_worth, sentence
 from planner.cluster.snapshot import Snapshot
 from planner.planning.replay import answer_of
-from webhook.kube.standing import GangStanding
+from webhook.kube.gang_standing import GangStanding
 
 
 def worth_of(snapshot: Snapshot, gang: GangStanding) -> dict[str, object]:

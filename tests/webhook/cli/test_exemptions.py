@@ -17,7 +17,7 @@ from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
 from webhook.cli.clusters import why
 from webhook.cli.main import main
-from webhook.kube.standing import ClusterStanding, GangStanding
+from webhook.kube.gang_standing import ClusterStanding, GangStanding
 from webhook.report.in_cluster import decision_news, merged
 from webhook.server.decision_log import answers
 from webhook.wire.request import from_object

@@ -14,7 +14,7 @@ from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.state.test_workload_watch import watch_of
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.controller.world import no_namespace, world_of
-from webhook.kube.standing import GangStanding, standings
+from webhook.kube.gang_standing import GangStanding, standings
 from webhook.placement.stamp import PlacementAnnotation
 
 

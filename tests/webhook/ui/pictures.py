@@ -10,7 +10,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from tests.builders import gang, racks
 from tests.webhook.kube.worlds import NOW, booked, work, world
-from webhook.kube.standing import ClusterStanding, standings
+from webhook.kube.gang_standing import ClusterStanding, standings
 from webhook.ui.picture import DecisionEntry, HealthLine, Picture, PolicyCounts
 
 

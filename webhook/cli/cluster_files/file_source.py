@@ -19,7 +19,7 @@ from webhook.cli.cluster_files.reading import read_cluster_documents
 from webhook.cli.cluster_files.watched import stamps
 from webhook.cli.cluster_files.world import world_of_files
 from webhook.files.reader import documents
-from webhook.kube.standing import ClusterStanding, GangStanding, standings
+from webhook.kube.gang_standing import ClusterStanding, GangStanding, standings
 from webhook.placement.fair_order import QueueRules, WaitingGang, in_order
 from webhook.placement.workload_plan import GangPlan
 from webhook.ui.document import MAX_DECISIONS

@@ -8,7 +8,8 @@ from functools import partial
 from planner.model.names import namespace_of
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.standing_words import add_options, age, look, print_document
-from webhook.kube.standing import ClusterStanding, GangStanding, Lookout
+from webhook.kube.gang_standing import ClusterStanding, GangStanding
+from webhook.kube.standing import Lookout
 from webhook.report import terminal
 
 EPILOG = """examples:

@@ -21,9 +21,9 @@ from planner.model.reservation import Reservation
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
 from webhook.kube.api.client import ApiError
 from webhook.kube.api.kubeconfig import connect
+from webhook.kube.gang_standing import held_nodes, holding
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.ledger.ledger import KubeLedger
-from webhook.kube.standing import held_nodes, holding
 from webhook.report import terminal
 from webhook.report.documents import as_list, document
 

@@ -12,7 +12,8 @@ from planner.model.names import namespace_of
 from planner.model.words import counted, listed
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.standing_words import add_options, add_workload, age, look, print_document
-from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, held_nodes, holding
+from webhook.kube.gang_standing import ClusterStanding, GangStanding, held_nodes, holding
+from webhook.kube.standing import Lookout
 from webhook.placement.fair_order import why_before
 from webhook.report import terminal
 from webhook.report.in_cluster import NAME, exemptions_in
@@ -72,7 +73,7 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookou
     if not gangs:
         out.print(f"{args.name}: {lookout.absence(args.name, workloads)}")
     for gang in gangs:
-        _tell(out, gang, seen, wide=args.output == "wide")
+        _tell(out, gang, seen, await lookout.unbound_words(gang), wide=args.output == "wide")
         if gang.name in by_kueue:
             out.print(f"  Kueue has assigned its nodes, for {args.name}")
     for row in exemptions:
@@ -84,9 +85,10 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookou
     return int(waits)
 
 
-def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool) -> None:
-    """Prints the gang's state and the reasons. `wide`: names all its nodes, and all gangs ahead in the
-    queue.
+def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, unbound: str, *, wide: bool) -> None:
+    """Prints the gang's state and the reasons.
+
+    `unbound`: why pods of it are on no node. `wide`: names all its nodes, and all gangs ahead in the queue.
     """
     since = f", for {age(gang.created, seen.now)}" if gang.created else ""
     asked = f"{counted(gang.pods, 'pod')}, {counted(gang.gpus, 'GPU')}, priority {gang.priority}"
@@ -107,6 +109,8 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
             surplus = f", {gang.surplus} more than it has" if gang.surplus else ""
             gated = f", {gang.gated} at the gate" if gang.gated else ""
             out.print(f"  {gang.bound} of {gang.pods} pods are on nodes{surplus}{gated}")
+            if unbound:
+                out.print(f"  {unbound}")
     if gang.answer is not None and gang.state != "admitted":
         _reasons(out, gang)
     if gang.place is not None:

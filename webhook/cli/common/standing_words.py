@@ -14,7 +14,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from webhook.admission.environment import NAMESPACE
 from webhook.cli.common import inputs
-from webhook.kube.standing import ClusterStanding, Lookout, standing_of
+from webhook.kube.gang_standing import ClusterStanding
+from webhook.kube.standing import Lookout, standing_of
 from webhook.report import terminal
 from webhook.report.documents import as_list, document
 from webhook.workloads.kinds import kind_named

@@ -67,11 +67,10 @@ class UnboundEvents:
         now = self._clock()
         if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
             self._asked[gang.name] = now
-            left = counted(len(pods), "pod is", "pods are")
-            owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
+            owners = {gang.ref.uid, *(ref.uid for ref in gang.refs)}
             kueue = await self._kueue_reasons_in(gang.ref.namespace, now)
-            words = await scheduler_words(self._api, pods, owners - {""}, kueue)
-            await self._recorder.tell(gang.ref, "Unbound", f"{left} on no node yet; {words}", warning=True)
+            words = await unbound_words(self._api, pods, owners, kueue)
+            await self._recorder.tell(gang.ref, "Unbound", words, warning=True)
 
     async def _kueue_reasons_in(self, namespace: str, now: float) -> Mapping[str, Sequence[str]]:
         read, reasons = self._kueue_reasons.get(namespace, (-ASKED_SECONDS, {}))
@@ -79,6 +78,18 @@ class UnboundEvents:
             reasons = await reasons_in(self._api, namespace)
             self._kueue_reasons[namespace] = now, reasons
         return reasons
+
+
+async def unbound_words(
+    api: Api,
+    pods: Sequence[Unbound],
+    owners: Collection[str] = (),
+    kueue: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Returns how many pods are on no node, and why. The parameters are those of `scheduler_words`."""
+    left = counted(len(pods), "pod is", "pods are")
+    everyone = {*owners, *(pod.owner for pod in pods)} - {""}
+    return f"{left} on no node yet; {await scheduler_words(api, pods, everyone, kueue)}"
 
 
 async def scheduler_words(
