@@ -14,12 +14,13 @@ the new place, for example after a node was not ready for a minute.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import carried
 from planner.ledger.conflicts import RecordedReservation, in_the_way
+from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import Domain, Topology, common_domain, contains, topology_named
@@ -37,6 +38,8 @@ def followed(
     """
     # A pod that names several reservations is left out: it may belong to any of these gangs.
     pods = [pod for pod in snapshot.bound.of_gang(held.gang, held.id) if carried(pod) == [held.id]]
+    if len(group.pod_sets) == 1 and _have_seats(pods, held, group.pod_sets[0].name):  # most gangs, each round
+        return None
     used = defaultdict[str, Counter[str]](Counter)
     for pod in pods:
         used[pod.node].update(pod.requests)
@@ -61,6 +64,17 @@ def followed(
     wanted = _around(snapshot, held, after)
     free = (hold for hold in wanted if in_the_way(hold, snapshot.revision, kept) is None)
     return next(free, None)
+
+
+def _have_seats(pods: Iterable[BoundPod], held: Reservation, pod_set: str) -> bool:
+    """Returns whether each of these pods of a PodSet is on a node where the gang has a seat for it."""
+    seats = {seat.node: seat.count for seat in held.assignments if seat.pod_set == pod_set}
+    for pod in pods:
+        count = seats.get(pod.node, 0)
+        if not count:
+            return False
+        seats[pod.node] = count - 1
+    return True
 
 
 def _taken_along(
