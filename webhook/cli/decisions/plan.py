@@ -32,6 +32,9 @@ EPILOG = """examples:
   bayplan plan -c cluster.yaml -f gangs/ --reserve nodes -o json
   bayplan plan -c cluster.yaml -f job.yaml --explain
 
+The manifests are planned as they are. The webhook plans what policies make of them, such as pods with more
+CPU and memory: `bayplan mutate -c` and `bayplan report -c` show that.
+
 Gangs in namespaces that are not enforced (by the label bayplan.dev/mode, or by --mode) are also planned, with
 a note on standard error.
 
