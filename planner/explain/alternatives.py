@@ -92,7 +92,9 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
     3. in the empty cluster, if step 1 found something: a toleration of a taint that excludes nodes
     4. if admission policies raised the pods' amounts: smaller amounts
     5. if no request works so far: changes of the pods (`pod_changes`)
-    """
+
+    If some of the gangs that start together have a place, only their number and the end of another gang are
+    returned: the others are tried for one of these gangs alone."""
     trial = Trial(place)
     alternatives_found = [
         *_fewer(problem, shortfall.names, shortfall.fits, trial),
@@ -106,7 +108,10 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
     if problem.occupied and not (attempts and attempts[-1].fits):
         alternatives_found += _room(problem, trial)
     if problem.occupied:
-        alternatives_found = [*_fewer_replicas(problem), *alternatives_found]
+        replicas = [*_fewer_replicas(problem)]
+        if replicas and problem.asked.joint:
+            return (*replicas, *(way for way in alternatives_found if way.ended))
+        alternatives_found = [*replicas, *alternatives_found]
     if alternatives_found and not problem.occupied:
         alternatives_found += _first(tolerations(problem, shortfall.names), trial)
     alternatives_found += _own_amounts(problem, shortfall.names, trial)

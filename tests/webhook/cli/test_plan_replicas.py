@@ -163,6 +163,18 @@ def test_equal_searches_are_explained_once(run, serving):
     assert lines.count("    16 reserved by 16 replicas of the same Deployment") == 1
 
 
+def test_jobs_that_start_together_have_no_nearest_request(run, tmp_path):
+    """Requests are tried for one Job, and the first has a rack: the message names what works for all."""
+    spec = {"parallelism": 8, "completions": 8, "template": pod_template(8)}
+    jobs = [{"name": "slice", "replicas": 5, "template": {"spec": spec}}]
+    rack = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.provider.com/topology-rack"}
+    manifest = annotated(obj("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs}), rack)
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(manifest))
+    lines = planned(run, str(tmp_path), "--explain")
+    assert any(line.endswith("Would work now: 1 Job.") for line in lines)
+    assert not any("nearest request" in line for line in lines)
+
+
 def test_a_shared_explanation_is_that_of_the_first_replica(run, serving):
     """The others are on other nodes, which the table names."""
     lines = planned(run, serving(20), "--explain")

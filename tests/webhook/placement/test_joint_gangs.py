@@ -42,6 +42,16 @@ def test_a_job_set_with_a_rack_for_one_of_its_jobs_waits_as_a_whole() -> None:
     assert second.message == first.message
 
 
+def test_only_fewer_jobs_are_named_as_what_works() -> None:
+    """One pod would fit in r2 for the second job, but the third, of the same template, finds no rack."""
+    obj = job_set()
+    (job,) = obj["spec"]["replicatedJobs"]
+    three = o.changed(obj, ("spec", "replicatedJobs"), [{**job, "replicas": 3}])
+    snapshot = cluster("r1: a b\nr2: c\nr2: d used=8")
+    (message,) = {gang_plan.answer.message for gang_plan in plan_workload(snapshot, read(three)).placed}
+    assert message.endswith("Would work now: 1 Job.")
+
+
 def test_with_racks_for_all_each_job_holds_its_own() -> None:
     """Both racks are reserved, one for each Job."""
     plan = plan_workload(BOTH_FREE, read(job_set()))

@@ -220,8 +220,9 @@ def _explain(out: Console, planned: PlannedGang) -> None:
     if details is not None:
         _tree(out, answer, details)
         _left_out(out, answer.gang, details)
-        out.print(f"  nearest request admitted now: {' or '.join(details.admitted_now) or 'none'}")
-        out.print(f"  nearest request ever admitted: {' or '.join(details.admitted_if_empty) or 'none'}")
+        if answer.reason != "WaitsForAll":  # the requests are tried for this gang alone, which has room
+            out.print(f"  nearest request admitted now: {' or '.join(details.admitted_now) or 'none'}")
+            out.print(f"  nearest request ever admitted: {' or '.join(details.admitted_if_empty) or 'none'}")
     for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
         out.print(f"  ranks of {pod_set}: {listed(laid)}")
