@@ -26,8 +26,8 @@ from webhook.journal.shared_gangs import MembersInReplay
 from webhook.placement.fair_order import WaitingGang, in_order
 from webhook.placement.hold import hold_of
 from webhook.placement.hold_limits import HoldLimits
-from webhook.placement.planning import short_of_place
 from webhook.placement.queue import plan_queue
+from webhook.placement.replicas.joint import short_of_place
 from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.options import MODE

@@ -3,6 +3,7 @@
 - `planning`: plans every gang of a workload; `workload_plan`: the result
 - `pod_gang`: the gang of a pod, and the plan that this gang already has
 - `resized`: seats for a gang that runs already, and asks for other numbers of pods
+- `replicas`: what is said of several gangs of one object together: they start together, or fit only in part
 - `queue`: plans waiting gangs before a newly applied one, in the `fair_order` of priority, namespace share
   and age
 - `shared_gangs`: seats for the objects of a gang that consists of several objects

@@ -7,20 +7,19 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import first_replicas, object_of, replicas_of
-from planner.model.podgroup import Constraint, PodGroup
+from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.aside import plan_aside
-from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
+from webhook.placement.replicas.joint import held_back, never_together, short_of_place
+from webhook.placement.replicas.limit import limit_of_all, with_limit
 from webhook.placement.schedulers.kai_preemption import makes_room
 from webhook.placement.shared_gangs.gang_seat import with_whole_sets
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
@@ -85,10 +84,10 @@ def plan_workload(
             asked = None
         placed.append(GangPlan(group, answer, reservation))
     if short_of_place((gang_plan.group, gang_plan.answer) for gang_plan in placed):
-        return WorkloadPlan(_held_back(placed), before)
-    limit = _limit_of_all(before, placed, workload.unplanned) if workload.holds else ""
-    with_limit = tuple(_with_limit(gang_plan, limit) for gang_plan in placed)
-    return WorkloadPlan(with_limit, snapshot, unplanned=workload.unplanned)
+        return WorkloadPlan(never_together(before, placed) or held_back(placed), before)
+    limit = limit_of_all(before, placed, workload.unplanned) if workload.holds else ""
+    limited = tuple(with_limit(gang_plan, limit) for gang_plan in placed)
+    return WorkloadPlan(limited, snapshot, unplanned=workload.unplanned)
 
 
 def _lacks_place_too(snapshot: Snapshot, group: PodGroup, asked: PodGroup, answer: Answer) -> bool:
@@ -105,38 +104,6 @@ def _with_name(name: str, gang_plan: GangPlan) -> GangPlan:
     """Returns the plan of an equal gang of this name."""
     answer = replace(gang_plan.answer, gang=name)
     return replace(gang_plan, group=replace(gang_plan.group, name=name), answer=answer)
-
-
-def _with_limit(gang_plan: GangPlan, limit: str) -> GangPlan:
-    """Returns the plan of a replica; if it is queued, with the limit of all replicas in its message."""
-    answer = gang_plan.answer
-    if not limit or answer.decision != "queued":
-        return gang_plan
-    return replace(gang_plan, answer=replace(answer, message=f"{answer.message} {limit}"))
-
-
-def _limit_of_all(snapshot: Snapshot, placed: Sequence[GangPlan], unplanned: int) -> str:
-    """Returns a sentence with the number of replicas that fit the empty cluster, if some are queued and not
-    even the empty cluster has room for all of them; otherwise "".
-
-    `unplanned`: number of further replicas, which the sentence does not count. Only equal replicas of one pod
-    get it, because no search places several gangs at a time."""
-    decisions, total = {gang_plan.answer.decision for gang_plan in placed}, len(placed)
-    if total < 2 or "queued" not in decisions or "rejected" in decisions:
-        return ""
-    group = placed[0].group
-    if group.size > 1 or any(gang_plan.group.pod_sets != group.pod_sets for gang_plan in placed):
-        return ""
-    # A level that each replica requires for itself does not apply to all of them together.
-    anywhere = Constraint(group.constraint.topology)
-    (pod_set,) = (pod_set for pod_set in group.pod_sets if pod_set.count)
-    pods = (replace(pod_set, count=total, constraint=anywhere),)
-    name = object_of(group.name)
-    answer = plan(snapshot, replace(group, name=name, pod_sets=pods, constraint=anywhere, within=()))
-    too_many = answer.reason == "TooLargeForCluster"
-    subject = "" if unplanned else "all "
-    subject += first_replicas(name, total, total + unplanned)
-    return f"{subject[0].upper()}{subject[1:]}: {answer.message}" if too_many else ""
 
 
 def _none_beside(answer: Answer) -> Answer:
@@ -187,32 +154,3 @@ def without_unknown_members(workload: Workload, group: PodGroup) -> PodGroup:
     )
     warnings = (*group.warnings, note)
     return replace(group, pod_sets=known_sets, reserve=reserve, within=within, warnings=warnings)
-
-
-def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:
-    """Returns the names (`PodGroup.joint`) of those sets of gangs that cannot start, because one of their
-    gangs has no place. The gangs of a set start together."""
-    return frozenset(
-        group.joint for group, answer in answers if group.joint and answer.decision != "admitted"
-    )
-
-
-def _held_back(placed: list[GangPlan]) -> tuple[GangPlan, ...]:
-    """Returns the plans of gangs that start together, of which one has no place: the others are queued and
-    hold nothing, unless they hold a place already. The message of each queued one says so."""
-    first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
-    fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
-    gangs = replicas_of(first.group.name, len(placed))
-    verb = "has" if fits == 1 else "have"
-    together = f"{fits} of {gangs} {verb} room, and they start together or not at all"
-
-    def waiting(gang_plan: GangPlan) -> GangPlan:
-        answer = gang_plan.answer
-        if answer.decision == "rejected" or answer.replayed:
-            return gang_plan
-        if answer.decision == "queued":
-            return replace(gang_plan, answer=replace(answer, message=f"{together}: {answer.message}"))
-        message = f"{together}: {first.answer.message}"
-        return GangPlan(gang_plan.group, Answer(answer.gang, "queued", reason="WaitsForAll", message=message))
-
-    return tuple(map(waiting, placed))

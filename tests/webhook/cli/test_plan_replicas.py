@@ -166,7 +166,7 @@ def test_equal_searches_are_explained_once(run, serving):
 def test_jobs_that_start_together_have_no_nearest_request(run, tmp_path):
     """Requests are tried for one Job, and the first has a rack: the message names what works for all."""
     spec = {"parallelism": 8, "completions": 8, "template": pod_template(8)}
-    jobs = [{"name": "slice", "replicas": 5, "template": {"spec": spec}}]
+    jobs = [{"name": "slice", "replicas": 3, "template": {"spec": spec}}]
     rack = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.provider.com/topology-rack"}
     manifest = annotated(obj("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs}), rack)
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(manifest))

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.builders import cluster, gang
 from tests.webhook.kube.worlds import waiting
 from tests.webhook.workloads import objects as o
@@ -44,12 +48,39 @@ def test_a_job_set_with_a_rack_for_one_of_its_jobs_waits_as_a_whole() -> None:
 
 def test_only_fewer_jobs_are_named_as_what_works() -> None:
     """One pod would fit in r2 for the second job, but the third, of the same template, finds no rack."""
+    snapshot = cluster("r1: a b\nr2: c\nr2: d used=8\nr3: e f used=8")
+    (message,) = {gang_plan.answer.message for gang_plan in plan_workload(snapshot, read(of_jobs(3))).placed}
+    assert message.endswith("Would work now: 1 Job.")
+
+
+def of_jobs(count: int) -> dict[str, Any]:
+    """The JobSet with so many jobs of its template."""
     obj = job_set()
     (job,) = obj["spec"]["replicatedJobs"]
-    three = o.changed(obj, ("spec", "replicatedJobs"), [{**job, "replicas": 3}])
-    snapshot = cluster("r1: a b\nr2: c\nr2: d used=8")
-    (message,) = {gang_plan.answer.message for gang_plan in plan_workload(snapshot, read(three)).placed}
-    assert message.endswith("Would work now: 1 Job.")
+    return o.changed(obj, ("spec", "replicatedJobs"), [{**job, "replicas": count}])
+
+
+@pytest.mark.parametrize("now", ["", " used=8"], ids=["free", "in use"])
+def test_more_jobs_than_the_empty_cluster_has_racks_for_are_refused(now: str) -> None:
+    """Each by itself has room in r1, so they waited for ever."""
+    plan = plan_workload(cluster(f"r1: a b{now}\nr2: c"), read(of_jobs(3)))
+    assert (plan.decision, plan.reservations) == ("rejected", ())
+    (message,) = {gang_plan.answer.message for gang_plan in plan.placed}
+    assert message == (
+        "3 Jobs of 2 pods start together, each in a domain of its own at rack, and the empty cluster has "
+        "room for 1 of them. Would work: 1 Job."
+    )
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(2, 5))
+def test_jobs_for_which_the_empty_cluster_has_racks_are_never_refused(hosts: list[int], count: int) -> None:
+    """Whatever is in use now. A job takes two hosts of a rack of its own."""
+    rows = (f"r{n}: {' '.join(f'n{n}{host}' for host in range(own))} used=8" for n, own in enumerate(hosts))
+    plan = plan_workload(cluster("\n".join(rows)), read(of_jobs(count)))
+    if sum(own >= 2 for own in hosts) >= count:
+        assert plan.decision == "queued"
+    elif sum(own // 2 for own in hosts) < count:
+        assert plan.decision == "rejected"
 
 
 def test_with_racks_for_all_each_job_holds_its_own() -> None:

@@ -13,8 +13,8 @@ from webhook.kube.controller.steps import Action, Admit, LetIn, WaitAction
 from webhook.kube.state.gathering import Gang
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.hold_limits import Limits, no_limits
-from webhook.placement.planning import short_of_place
 from webhook.placement.queue import plan_queue
+from webhook.placement.replicas.joint import short_of_place
 
 MAX_PLANNED = 64
 """Maximum number of waiting gangs that one round plans, so that it ends within seconds. For the others, only

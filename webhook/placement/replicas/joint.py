@@ -1,0 +1,94 @@
+"""Gangs that start together or not at all: if one has no place, all wait, or are refused. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.names import object_of, replicas_of
+from planner.model.podgroup import Constraint, PodGroup
+from planner.model.words import pods
+from planner.planning.plan import plan
+from webhook.placement.workload_plan import GangPlan
+
+
+def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:
+    """Returns the names (`PodGroup.joint`) of those sets of gangs that cannot start, because one of their
+    gangs has no place. The gangs of a set start together."""
+    return frozenset(
+        group.joint for group, answer in answers if group.joint and answer.decision != "admitted"
+    )
+
+
+def never_together(snapshot: Snapshot, placed: Sequence[GangPlan]) -> tuple[GangPlan, ...]:
+    """Returns rejected plans of equal gangs that start together if even the empty cluster has too few domains
+    for all of them; () if it may have enough, or the gangs differ.
+
+    The gangs are planned as slices of one gang. Each slice is in one domain of the level that each gang
+    requires, as the gangs are, but slices may share a domain: what has no room as slices never has any."""
+    first, total = placed[0].group, len(placed)
+    if not _counts_alone(first) or any(replace(own.group, name=first.name) != first for own in placed):
+        return ()
+    if any(snapshot.holding(own.group.name) for own in placed):  # a gang that runs is not refused
+        return ()
+    topology, level = first.constraint.topology, first.constraint.required
+    slices = Constraint(topology, slice_level=level, slice_size=first.size)
+    whole = replace(first, name=object_of(first.name), joint="", constraint=slices)
+
+    def together(count: int) -> Answer:
+        sets = tuple(replace(pod_set, count=pod_set.count * count) for pod_set in whole.pod_sets)
+        return plan(snapshot, replace(whole, pod_sets=sets))
+
+    answer = together(total)
+    if (answer.decision, answer.reason) != ("rejected", "TooLargeForCluster"):
+        return ()
+    room = bisect_left(range(1, total), True, key=lambda count: together(count).reason == answer.reason)
+    if not room:  # the answer of each gang says why it never fits
+        return ()
+    message = (
+        f"{replicas_of(first.name, total)} of {pods(first.size)} start together, each in a domain of its own "
+        f"at {level}, and the empty cluster has room for {room} of them. Would work: "
+        f"{replicas_of(first.name, room)}."
+    )
+    return tuple(
+        replace(own, answer=replace(answer, gang=own.group.name, message=message), reservation=None)
+        for own in placed
+    )
+
+
+def _counts_alone(group: PodGroup) -> bool:
+    """Returns whether only amounts and one required level determine how many such gangs have room: one PodSet
+    without slices, claims, volumes, and terms about other pods, which would count otherwise in one gang.
+    """
+    if not group.constraint.required or group.constraint.slice_level or group.within:
+        return False
+    if group.has_special_requests or len(group.pod_sets) != 1:
+        return False
+    (pod_set,) = group.pod_sets
+    shape = pod_set.shape
+    related = (shape.terms, shape.spread, shape.anti_affinity, shape.claims, shape.volumes)
+    return not (pod_set.constraint or any(related))
+
+
+def held_back(placed: Sequence[GangPlan]) -> tuple[GangPlan, ...]:
+    """Returns the plans of gangs that start together, of which one has no place: the others are queued and
+    hold nothing, unless they hold a place already. The message of each queued one says so."""
+    first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
+    fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
+    gangs = replicas_of(first.group.name, len(placed))
+    verb = "has" if fits == 1 else "have"
+    together = f"{fits} of {gangs} {verb} room, and they start together or not at all"
+
+    def waiting(gang_plan: GangPlan) -> GangPlan:
+        answer = gang_plan.answer
+        if answer.decision == "rejected" or answer.replayed:
+            return gang_plan
+        if answer.decision == "queued":
+            return replace(gang_plan, answer=replace(answer, message=f"{together}: {answer.message}"))
+        message = f"{together}: {first.answer.message}"
+        return GangPlan(gang_plan.group, Answer(answer.gang, "queued", reason="WaitsForAll", message=message))
+
+    return tuple(map(waiting, placed))
