@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import cluster, gang
+from tests.builders import cluster, gang, topology
 from tests.webhook.kube.worlds import waiting
 from tests.webhook.workloads import objects as o
 from webhook.kube.controller.steps import Admit, WaitAction
@@ -70,6 +70,14 @@ def test_more_jobs_than_the_empty_cluster_has_racks_for_are_refused(now: str) ->
         "3 Jobs of 2 pods start together, each in a domain of its own at rack, and the empty cluster has "
         "room for 1 of them. Would work: 1 Job."
     )
+
+
+def test_jobs_that_have_racks_in_two_topologies_are_not_refused() -> None:
+    """Neither topology has a rack for both: r1 is in a zone, r2 in a lane. They wait while r2 is in use."""
+    both = (topology("zone", "rack"), topology("lane", "rack", name="lanes"))
+    nodes = "z1/r1: a b used=8\n/r2/l1: c d used=8"
+    plan = plan_workload(cluster(nodes, ("zone", "rack", "lane"), topologies=both), read(of_jobs(2)))
+    assert plan.decision == "queued"
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(2, 5))

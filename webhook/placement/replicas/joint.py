@@ -35,6 +35,8 @@ def never_together(snapshot: Snapshot, placed: Sequence[GangPlan]) -> tuple[Gang
     if any(snapshot.holding(own.group.name) for own in placed):  # a gang that runs is not refused
         return ()
     topology, level = first.constraint.topology, first.constraint.required
+    if not topology and len(snapshot.topologies) > 1:  # each gang may be in another one, slices may not
+        return ()
     slices = Constraint(topology, slice_level=level, slice_size=first.size)
     whole = replace(first, name=object_of(first.name), joint="", constraint=slices)
 
