@@ -90,6 +90,10 @@ GROWING_KINDS = frozenset(row.name for row in KINDS.values() if row.grows)
 """Kinds of which one gang may get more pods unseen (`WorkloadKind.grows`)."""
 
 
+SURGING_KINDS = frozenset(row.name for row in KINDS.values() if row.surges)
+"""Kinds whose gang has more pods than it asks for during an update (`WorkloadKind.surges`)."""
+
+
 def seats_for(
     snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
 ) -> tuple[tuple[Reservation, ...], bool]:

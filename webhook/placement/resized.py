@@ -86,7 +86,7 @@ def surplus_seats(group: PodGroup, held: Reservation) -> int:
 
 
 def with_surge(snapshot: Snapshot, group: PodGroup, held: Reservation, unbound: int) -> PodGroup:
-    """Returns the gang of a Deployment with as many pods as exist now, if that is more than it asks for.
+    """Returns the gang with as many pods as exist now, if that is more than it asks for. For `SURGING_KINDS`.
 
     A rolling update with `maxSurge` starts pods before it ends others. Pinned to the seats of the old pods, a
     new one would wait for their end, and they end only once it is ready.

@@ -47,7 +47,7 @@ class WorkloadKind:
     a request to it does not contain the pod template, so Bayplan's webhooks are not called for it. `grows`:
     one gang of such an object may get more pods by a request in which Bayplan does not see the object, or has
     no place for them. Not the gang of a Job, which starts a pod as soon as another has ended: a snapshot may
-    not show that yet.
+    not show that yet. `surges`: a rolling update starts pods before it ends others (`maxSurge`).
     """
 
     group: str
@@ -62,6 +62,7 @@ class WorkloadKind:
     suspend: tuple[str, ...] = ()
     has_scale: bool = False
     grows: bool = False
+    surges: bool = False
 
     @property
     def has_templates(self) -> bool:
@@ -164,7 +165,7 @@ _ROWS = (
     _ray("RayCluster", "rayclusters"),
     _ray("RayJob", "rayjobs", "rayClusterSpec"),
     _ray("RayService", "rayservices", "rayClusterConfig"),
-    _APPS("Deployment", "deployments", layouts.replicas),
+    _APPS("Deployment", "deployments", layouts.replicas, surges=True),
     _APPS("ReplicaSet", "replicasets", layouts.replicas),
     _APPS("StatefulSet", "statefulsets", layouts.replicas),
     _pod_group("scheduling.run.ai", ("v2", "v2alpha2")),

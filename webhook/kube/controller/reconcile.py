@@ -82,7 +82,7 @@ from webhook.placement.pod_affinity import (
     terms_of_reservation,
     without_placement_affinity,
 )
-from webhook.placement.pod_gang import GROWING_KINDS
+from webhook.placement.pod_gang import GROWING_KINDS, SURGING_KINDS
 from webhook.placement.resized import further_pods, resized_within, surplus_seats, with_surge
 from webhook.placement.shared_gangs.gang_members import GangMember
 
@@ -179,7 +179,7 @@ class _Due:
         A reservation that is new may be for an update that the watch does not show yet.
         """
         group = _freed(self.snapshot, gang).group
-        if gang.ref.kind == "Deployment":
+        if gang.ref.kind in SURGING_KINDS:
             group = with_surge(self.snapshot, group, held, len(gang.pods))
         is_new = not gated and world.now - held.created < GRACE_SECONDS
         if is_new or not (further_pods(group, held) or surplus_seats(group, held)):
