@@ -17,7 +17,7 @@ from planner.model.errors import InputError, Where
 from webhook.admission.environment import NAMESPACE
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.kubeconfig import ACCOUNT
-from webhook.kube.controller.actions.scheduler_words import unbound_words
+from webhook.kube.controller.actions.scheduler_words import scheduler_words, unbound_words
 from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import world_of
@@ -76,7 +76,9 @@ class Lookout:
         """Returns why pods of the gang have been on no node for long, in the words of their scheduler and of
         Kueue; "" if there are none.
         """
-        return await unbound_words(self.runtime.api, gang.unbound) if gang.unbound else ""
+        if not gang.unbound:
+            return ""
+        return unbound_words(gang.unbound, await scheduler_words(self.runtime.api, gang.unbound))
 
     async def report(self, name: str, namespace: str) -> Json | None:
         """Returns the Report of this name in a namespace; None if there is none, or it cannot be read."""

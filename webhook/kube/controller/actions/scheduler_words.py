@@ -69,8 +69,8 @@ class UnboundEvents:
             self._asked[gang.name] = now
             owners = {gang.ref.uid, *(ref.uid for ref in gang.refs)}
             kueue = await self._kueue_reasons_in(gang.ref.namespace, now)
-            words = await unbound_words(self._api, pods, owners, kueue)
-            await self._recorder.tell(gang.ref, "Unbound", words, warning=True)
+            why = await scheduler_words(self._api, pods, owners, kueue)
+            await self._recorder.tell(gang.ref, "Unbound", unbound_words(pods, why), warning=True)
 
     async def _kueue_reasons_in(self, namespace: str, now: float) -> Mapping[str, Sequence[str]]:
         read, reasons = self._kueue_reasons.get(namespace, (-ASKED_SECONDS, {}))
@@ -80,16 +80,9 @@ class UnboundEvents:
         return reasons
 
 
-async def unbound_words(
-    api: Api,
-    pods: Sequence[Unbound],
-    owners: Collection[str] = (),
-    kueue: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """Returns how many pods are on no node, and why. The parameters are those of `scheduler_words`."""
-    left = counted(len(pods), "pod is", "pods are")
-    everyone = {*owners, *(pod.owner for pod in pods)} - {""}
-    return f"{left} on no node yet; {await scheduler_words(api, pods, everyone, kueue)}"
+def unbound_words(pods: Sequence[Unbound], why: str) -> str:
+    """Returns how many pods are on no node, and why (`scheduler_words`)."""
+    return f"{counted(len(pods), 'pod is', 'pods are')} on no node yet; {why}"
 
 
 async def scheduler_words(
@@ -100,8 +93,9 @@ async def scheduler_words(
 ) -> str:
     """Returns one line: the most frequent verdict of these pods, the reasons in the first pod's PodGroup
     (the pods of a gang share one) that the verdict does not contain, and what Kueue reports about the
-    Workloads of these owners (UIDs) or pods. `pods`: at least one. `kueue`: the result of `reasons_in` for
-    their namespace; None to read it.
+    Workloads of these owners (UIDs), of the pods' owners, or of the pods.
+
+    `pods`: at least one. `kueue`: the result of `reasons_in` for their namespace; None to read it.
     """
     verdicts = Counter(pod.verdict for pod in pods if pod.verdict)
     silence = GATED if all(pod.held_back for pod in pods) else SILENT
@@ -109,7 +103,8 @@ async def scheduler_words(
     reasons = [text for text in await _of_pod_group(api, pods[0]) if text.rstrip(".") not in commonest]
     if kueue is None:
         kueue = await reasons_in(api, pods[0].ref.namespace)
-    uids = sorted({*owners, *(pod.ref.uid for pod in pods)})  # a set has another order in each replica
+    everyone = {*owners, *(pod.owner for pod in pods), *(pod.ref.uid for pod in pods)} - {""}
+    uids = sorted(everyone)  # a set has another order in each replica
     reasons += dict.fromkeys(f"Kueue says: {text}" for uid in uids for text in kueue.get(uid, ()))
     return f"{commonest}: {'; '.join(reasons)}" if reasons else commonest
 
