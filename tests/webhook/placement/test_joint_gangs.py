@@ -74,9 +74,9 @@ def test_more_jobs_than_the_empty_cluster_has_racks_for_are_refused(now: str) ->
 
 def test_jobs_that_have_racks_in_two_topologies_are_not_refused() -> None:
     """Neither topology has a rack for both: r1 is in a zone, r2 in a lane. They wait while r2 is in use."""
-    both = (topology("zone", "rack"), topology("lane", "rack", name="lanes"))
+    topologies = (topology("zone", "rack"), topology("lane", "rack", name="lanes"))
     nodes = "z1/r1: a b used=8\n/r2/l1: c d used=8"
-    plan = plan_workload(cluster(nodes, ("zone", "rack", "lane"), topologies=both), read(of_jobs(2)))
+    plan = plan_workload(cluster(nodes, ("zone", "rack", "lane"), topologies=topologies), read(of_jobs(2)))
     assert plan.decision == "queued"
 
 
