@@ -30,6 +30,7 @@ This module offers the names that most callers need. Each package imports only p
 - `node`: how many pods a node takes, by the rules of the kubelet and of device plugins
 - `devices`: which devices of a node a set of claims can have (DRA)
 - `model`: frozen records of requests, answers and reservations, in Kubernetes' terms
+- `persistent`: immutable collections with cheap changes
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 - `snapshot`: the cluster at one moment, and the next snapshot after a change
 - `build`: a snapshot from objects in any order
 - `infrastructure`: the part that consecutive snapshots share
-- `hardware_update`: a snapshot with changed NUMA zones, claims or settings
+- `facts`: what an infrastructure states besides nodes and topologies; `hardware_update`: a snapshot with
+  other facts
 - `trees`: the domains of topologies, and which topologies a node belongs to
 - `switch_graph`: a topology's switches and links
 - `delta`: the difference between two snapshots, as a value that can be sent to another process
 - `usage`: bound pods and reservations by node, and what is taken and free on one node
-- `persistent_map`: an immutable mapping with cheap changes; `sequence_delta`: the changes of a long sequence
 - `capacity`, `capacity_cache`: the free capacity of a domain as a value, so equal domains are computed once
 - `plan_cache`: results that later plans can reuse, and when each entry becomes stale
 - `census`: counts for people: GPUs by domain, by node and by namespace

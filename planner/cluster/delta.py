@@ -12,31 +12,31 @@ Example: a pod was bound, and a gang ended. The delta has the pod and the gang's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from planner.cluster.hardware_update import FACTS, with_hardware
-from planner.cluster.infrastructure import Infrastructure
-from planner.cluster.persistent_map import may_differ
-from planner.cluster.sequence_delta import Splice, sequence_delta, spliced
+from planner.cluster.facts import FACTS, RECORDS, RecordChanges, differing, fact, with_facts, with_records
+from planner.cluster.hardware_update import with_hardware
 from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.reservation import Book, Reservation
+from planner.persistent.persistent_map import may_differ
+from planner.persistent.sequence_delta import Splice, sequence_delta, spliced
 
 T = TypeVar("T")
 
 MANY = 1000
-"""Maximum number of changed nodes, pods and reservations in a delta."""
+"""Maximum number of changed nodes, pods, records and reservations in a delta."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDelta:
     """The records that differ between two snapshots.
 
-    `revision`: the book's revision in the later snapshot. `facts`: the later values of the fields of
-    `Infrastructure` that differ (`FACTS`), by name. `nodes`, `pods`: those that are new or changed.
-    `reservations`: the changes of the sequence of all reservations.
+    `revision`: the book's revision in the later snapshot. `facts`: the later values of the facts that differ
+    (`FACTS`), by path; `records`: the changes of those facts that have a record for each object. `nodes`,
+    `pods`: those that are new or changed. `reservations`: the changes of the sequence of all reservations.
     """
 
     revision: int
@@ -44,14 +44,16 @@ class SnapshotDelta:
     nodes: tuple[Node, ...] = ()
     gone_pods: tuple[BoundPod, ...] = ()
     pods: tuple[BoundPod, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
+    records: RecordChanges = field(default_factory=dict)
     reservations: tuple[Splice[Reservation], ...] = ()
 
     @property
     def changes(self) -> int:
         """The number of records that differ."""
-        records = sum(map(len, (self.gone_nodes, self.nodes, self.gone_pods, self.pods)))
-        return records + sum(max(splice.gone, len(splice.new)) for splice in self.reservations)
+        objects = sum(map(len, (self.gone_nodes, self.nodes, self.gone_pods, self.pods)))
+        objects += sum(map(len, self.records.values()))
+        return objects + sum(max(splice.gone, len(splice.new)) for splice in self.reservations)
 
 
 def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
@@ -64,7 +66,8 @@ def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
     gone_pods, pods = _pods(former, latest)
     splices = sequence_delta(former.reservations, latest.reservations)
     facts = _facts(former, latest)
-    difference = SnapshotDelta(latest.revision, gone_nodes, nodes, gone_pods, pods, facts, splices)
+    records = {path: changes for path in RECORDS if (changes := _records(former, latest, path))}
+    difference = SnapshotDelta(latest.revision, gone_nodes, nodes, gone_pods, pods, facts, records, splices)
     return difference if difference.changes <= MANY else None
 
 
@@ -81,27 +84,24 @@ def apply_delta(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
         snapshot = snapshot.without_pod(pod)
     for pod in difference.pods:
         snapshot = snapshot.with_pod(pod)
-    if difference.facts:
-        snapshot = with_hardware(snapshot, _with_facts(snapshot.base, difference.facts))
+    if difference.facts or difference.records:
+        hardware = with_records(with_facts(snapshot.base, difference.facts), difference.records)
+        snapshot = with_hardware(snapshot, hardware)
     return snapshot.with_book(
         Book(difference.revision, spliced(former.reservations, difference.reservations))
     )
 
 
-def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
-    """Returns `SnapshotDelta.facts`. The CEL engine in the claims is code, so it is replaced by None."""
-    pairs = ((name, getattr(former.base, name), getattr(latest.base, name)) for name in FACTS)
-    facts = {name: now for name, before, now in pairs if _differ(before, now)}
-    if "claims" in facts:
-        facts["claims"] = replace(facts["claims"], engine=None)
-    return facts
+def _facts(former: Snapshot, latest: Snapshot) -> dict[str, object]:
+    """Returns `SnapshotDelta.facts`. The CEL engine in the claims is code, so it is left out."""
+    paths = (path for path in FACTS if path not in RECORDS and path != "claims.engine")
+    pairs = ((path, fact(former.base, path), fact(latest.base, path)) for path in paths)
+    return {path: now for path, before, now in pairs if _differ(before, now)}
 
 
-def _with_facts(base: Infrastructure, facts: Mapping[str, Any]) -> Infrastructure:
-    """Returns an `Infrastructure` with these fields changed, as an argument for `with_hardware`."""
-    all_facts = {name: getattr(base, name) for name in FACTS} | dict(facts)
-    all_facts["claims"] = replace(all_facts["claims"], engine=base.claims.engine)
-    return Infrastructure((), {}, **all_facts)
+def _records(former: Snapshot, latest: Snapshot, path: str) -> dict[str, object]:
+    changes: dict[str, object] = differing(fact(former.base, path), fact(latest.base, path))
+    return changes
 
 
 def _differ(former: object, latest: object) -> bool:

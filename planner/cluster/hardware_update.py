@@ -1,23 +1,14 @@
-"""Replaces the hardware, limits, settings and schedulers in a snapshot; its nodes and trees stay the same."""
+"""Replaces the facts in a snapshot: hardware, limits, settings, schedulers. Nodes and trees stay the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterable
 
+from planner.cluster.facts import FACTS, differing, fact, with_facts
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.devices.claims import Claims, ResourceClaim, claim_names
+from planner.devices.claims import Claims, ResourceClaim
 from planner.devices.devices_by_node import DevicesByNode
-
-_KEPT = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
-"""Fields of `Infrastructure` that stay the same: the trees and what they are built from, the setting of
-`with_stated_settings`, and caches.
-"""
-
-
-FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _KEPT)
-"""The fields that `with_hardware` replaces: links, NUMA zones, claims, volumes, limits, settings and more."""
 
 
 def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
@@ -25,12 +16,8 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
     caches stay the same.
     """
     base = snapshot.base
-    changed = replace(base, **{name: getattr(hardware, name) for name in FACTS})
-    changed_nodes = {
-        name
-        for name in {*base.numa, *hardware.numa}
-        if base.numa.get(name) != hardware.numa.get(name) and name in base.nodes
-    }
+    changed = with_facts(base, {path: fact(hardware, path) for path in FACTS})
+    changed_nodes = {name for name in differing(base.numa, hardware.numa) if name in base.nodes}
     changed_nodes |= _with_other_devices(snapshot, hardware.claims)
     _hand_over(base, changed)
     changed.index.empty = base.empty.with_changed_nodes(changed_nodes)
@@ -43,6 +30,9 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
     """
     former, index = base.index, changed.index
     index.trees, index.wide_trees, index.divided = former.trees, former.wide_trees, former.divided
+    index.tolerating, index.tainted = former.tolerating, former.tainted
+    if changed.numa is base.numa:
+        index.aligns = former.aligns
     if former.node_devices is not None:
         index.node_devices = DevicesByNode(changed.claims, former.node_devices)
     if former.devices is not None and base.claims.slices == changed.claims.slices:
@@ -54,21 +44,16 @@ def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
     old = snapshot.base.claims
     # Without ResourceSlices, node labels define the devices. Classes change what any node offers and what its
     # pods and gangs take (`extendedResourceName`); they rarely change.
-    if bool(old.slices) != bool(claims.slices) or old.classes != claims.classes:
+    if bool(old.slices) != bool(claims.slices) or differing(old.classes, claims.classes):
         return set(snapshot.nodes)
-    before, after = old.slices.by_node, claims.slices.by_node
-    changed_nodes = {
-        name for name in {*before, *after} if before.get(name) != after.get(name) and name in snapshot.nodes
-    }
-    if changed := _changed(old.claims, claims.claims):
-        changed_nodes |= _homes(snapshot, [old.claims.get(name) for name in changed])
-        changed_nodes |= _homes(snapshot, [claims.claims.get(name) for name in changed])
-    changed |= _changed(old.templates, claims.templates)
-    if not changed:
-        return changed_nodes
-    return changed_nodes | {
-        pod.node for pod in snapshot.bound if pod.claims and not changed.isdisjoint(claim_names(pod))
-    }
+    slices = differing(old.slices.by_node, claims.slices.by_node)
+    changed_nodes = {name for name in slices if name in snapshot.nodes}
+    changed_claims = differing(old.claims, claims.claims)
+    changed_nodes |= _homes(snapshot, (old.claims.get(name) for name in changed_claims))
+    changed_nodes |= _homes(snapshot, changed_claims.values())
+    for name in {*changed_claims, *differing(old.templates, claims.templates)}:
+        changed_nodes |= snapshot.bound.claimants.get(name, frozenset())
+    return changed_nodes
 
 
 def _homes(snapshot: Snapshot, claims: Iterable[ResourceClaim | None]) -> set[str]:
@@ -76,7 +61,3 @@ def _homes(snapshot: Snapshot, claims: Iterable[ResourceClaim | None]) -> set[st
     node_devices = snapshot.base.node_devices
     homes = {node_devices.node_of(device) for claim in claims if claim for device in claim.allocated}
     return {name for name in homes if name in snapshot.nodes}
-
-
-def _changed(old: Mapping[str, ResourceClaim], new: Mapping[str, ResourceClaim]) -> set[str]:
-    return {name for name in {*old, *new} if old.get(name) != new.get(name)}

@@ -12,7 +12,6 @@ from operator import attrgetter
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
-from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.plan_cache import DerivedSection, DerivedValues, PlanCache
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.topology_membership import topologies_of
@@ -37,6 +36,7 @@ from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
+from planner.persistent.persistent_map import PersistentMap
 
 NO_TOPOLOGY = Topology("", (HOSTNAME,), source="none")
 """The topology of a cluster without Topology objects and topology labels: hosts directly below the root."""

@@ -15,7 +15,6 @@ from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
 from planner.cluster.infrastructure import STATED_SETTINGS, Infrastructure, ordered
 from planner.cluster.plan_cache import DerivedValues
-from planner.cluster.sequence_delta import sequence_delta
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.cluster.usage.node_usage import NodeUsage
@@ -30,6 +29,7 @@ from planner.model.topology import Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
+from planner.persistent.sequence_delta import sequence_delta
 
 _ADDING_COST = 5
 """Adding one node to the trees takes about as long as building them from five nodes (measured at 200 to

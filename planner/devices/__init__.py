@@ -5,8 +5,7 @@
 - `claims`, `catalog`, `selectors`: claims, DeviceClasses, and which devices a selector matches
 - `bound_claims`: what the claims of bound pods take from their nodes
 - `availability`: the free devices of a node; `device_masks`: sets of devices as bits
-- `allocator`: which claims can be allocated together; `demand_fit`: whether a node's devices meet a demand;
-  `partitions`: devices that share counters
+- `allocation`: which claims can be allocated together
 - `pools`: devices counted as plain amounts; `node_offers`: the amount of each pool on a node
 
 Words of this package:
@@ -27,5 +26,5 @@ Words of this package:
 
 Used by others: `AvailableDevices`, `Devices`, `Claims`, `Slices`, and the names of `pools`.
 
-Begin with `availability`, then `allocator`.
+Begin with `availability`, then `allocation`.
 """

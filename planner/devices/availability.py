@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.devices.allocator import Wanted, fits, free_to_share
+from planner.devices.allocation.allocator import Wanted, fits, free_to_share
 from planner.devices.device_masks import bits
 from planner.devices.devices_by_node import DevicesByNode
 from planner.devices.node_devices import NodeDevices

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.devices.allocator import MAX_DEVICES
+from planner.devices.allocation.allocator import MAX_DEVICES
 from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
 from planner.devices.device import Device
@@ -47,11 +47,17 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """Prefix of the implicit extended resource of a DeviceClass; the name of the class follows it."""
 
 
+_MAX_AMOUNTS = 4096
+"""Maximum number of unlike claims whose minimum amounts a new `Devices` takes over: few clusters have more
+than a dozen, but a tenant could write unlike claims for months."""
+
+
 @dataclass(slots=True)
 class Devices:
     """The devices of all nodes, and the cluster's `claims`; nodes with equal devices are evaluated once.
 
-    The caches have no size limit: they have an entry per claim, and changed claims lead to a new `Devices`.
+    The caches have an entry for each claim. As long as DeviceClasses and ResourceSlices are the same, a new
+    `Devices` takes over those caches that do not depend on the names of claims.
     """
 
     claims: Claims
@@ -70,7 +76,11 @@ class Devices:
 
     def with_claims(self, claims: Claims, node_devices: DevicesByNode) -> Devices:
         """Returns the same devices with other claims; nodes and ResourceSlices must be unchanged."""
-        return Devices(claims, node_devices, self.node_kinds)
+        devices = Devices(claims, node_devices, self.node_kinds)
+        if claims.classes is self.claims.classes and len(self._min_amounts) < _MAX_AMOUNTS:
+            devices._min_amounts, devices._extended_claims = self._min_amounts, self._extended_claims
+            devices._kinds = self._kinds
+        return devices
 
     @property
     def kinds(self) -> tuple[object, ...]:

@@ -7,10 +7,10 @@ counters and values of unique attributes are replaced by numbers, so that equal 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.devices.claims import Claims
+from planner.devices.claims import Claims, ResourceClaim
 from planner.devices.device import Device, Value
 from planner.devices.node_devices import NodeDevice, NodeDevices
 from planner.devices.node_offers import labelled_devices
@@ -19,13 +19,15 @@ from planner.devices.slices import DeviceId, NodeSlices, Offer
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.resources import PRODUCT_LABEL
+from planner.persistent.persistent_map import PersistentMap, may_differ
 
 
 class DevicesByNode:
     """By node name, the devices in ResourceSlices, and which of them are allocated.
 
     `former`: the previous instance, whose caches are reused. The cache of equal nodes is always shared; the
-    caches by node and by pool are shared if the ResourceSlices are unchanged. Allocations are computed anew.
+    caches by node and by pool, and the allocations of claims that are the same, if the ResourceSlices are
+    unchanged.
     """
 
     def __init__(self, claims: Claims, former: DevicesByNode | None = None) -> None:
@@ -37,7 +39,11 @@ class DevicesByNode:
         )
         self._places: dict[str, dict[DeviceId, int]] = former._places if unchanged and former else {}
         self._node_by_pool: dict[tuple[str, str], str] = former._node_by_pool if unchanged and former else {}
-        self._allocated: dict[str, int] | None = None
+        self._users: PersistentMap[str, Mapping[int, int]] | None = None
+        """By node, how many claims each allocated device has, by the device's index; None: not computed yet.
+        Administrative access and shared devices give a device several claims."""
+        if unchanged and former and former._users is not None:
+            self._users = self._users_after(former._users, former._claims.claims)
 
     def of(self, node: str) -> NodeDevices | None:
         """Returns the node's devices, or None if its ResourceSlices list no devices."""
@@ -59,15 +65,26 @@ class DevicesByNode:
 
     def allocated(self, node: str) -> int:
         """Returns the mask of the node's devices that are allocated to claims."""
-        if self._allocated is None:
-            self._allocated = {}
-            for claim in self._claims.claims.values():
-                for device_id in claim.allocated:
+        if self._users is None:
+            self._users = self._users_after(PersistentMap(), {})
+        return sum(1 << place for place in self._users.get(node, ()))
+
+    def _users_after(
+        self, users: PersistentMap[str, Mapping[int, int]], former: Mapping[str, ResourceClaim]
+    ) -> PersistentMap[str, Mapping[int, int]]:
+        """Returns `_users`, from that of `former` claims: after one claim has changed, those of one node
+        are counted again instead of all claims."""
+        claims = self._claims.claims
+        counts: dict[str, Counter[int]] = {}
+        for name in may_differ(former, claims):
+            for claim, change in ((former.get(name), -1), (claims.get(name), 1)):
+                for device_id in claim.allocated if claim else ():
                     owner = self.node_of(device_id)
                     place = self._place(owner, device_id) if owner else None
                     if place is not None:
-                        self._allocated[owner] = self._allocated.get(owner, 0) | 1 << place
-        return self._allocated.get(node, 0)
+                        of_node = counts.setdefault(owner, Counter(users.get(owner, {})))
+                        of_node[place] += change
+        return users.updated({node: +of_node or None for node, of_node in counts.items()})
 
     def device(self, device_id: DeviceId) -> NodeDevice | None:
         """Returns the device with this name, or None if no node offers it."""

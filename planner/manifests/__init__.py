@@ -1,6 +1,7 @@
 """Reads Kubernetes objects into the planner's records, and writes Reservations as objects.
 
 - `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings; `node`: one node
+- `records`: the kinds of which each object is one record of the cluster, read by itself
 - `pods`: pod templates and bound pods; `numa`, `devices`: NUMA zones and device claims
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topologies`: Topology objects, and topologies inferred from labels

@@ -16,46 +16,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.build import snapshot
+from planner.cluster.facts import with_facts
 from planner.cluster.snapshot import Snapshot
-from planner.devices.claims import Claims, DeviceClass, ResourceClaim
+from planner.devices.claims import NO_CLAIMS
 from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import Slice, TaintRule, gathered
-from planner.manifests.devices import (
-    claim_from,
-    class_from,
-    domain_template,
-    slice_from,
-    taint_rule_from,
-)
+from planner.manifests.devices import slice_from, taint_rule_from
 from planner.manifests.fields import mapping, read_cached, sequence, text, texts
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.lists import item_of
 from planner.manifests.node import node_from
-from planner.manifests.numa import numa_from
 from planner.manifests.pods.bound_pod import pod_from
+from planner.manifests.records import RECORD_KINDS, key_of, qualified_name
 from planner.manifests.reservation import reservation_from
 from planner.manifests.schedulers.systems import SchedulerSigns, is_sign, scheduler_pods
-from planner.manifests.settings import (
-    SCHEDULER_CONFIGS,
-    bounds_from,
-    priority_class_from,
-    quota_from,
-    with_config,
-    with_leaf_spine,
-)
+from planner.manifests.settings import SCHEDULER_CONFIGS, with_config, with_leaf_spine
 from planner.manifests.topologies.label_presets import with_inferred_topology
 from planner.manifests.topologies.objects import links_of, of_runai, topology_from
-from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
 from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.node import Node
-from planner.model.pod import BoundPod, VolumeClaim
-from planner.model.priority import PriorityClass, PriorityClasses
+from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
-from planner.model.settings import DEFAULTS, Bound, Quota, SchedulerSettings
+from planner.model.settings import DEFAULTS, SchedulerSettings
 from planner.model.topology import Link, Topology
-from planner.model.volumes import PersistentVolume, StorageClass, Volumes
-from planner.node.topology_manager import NumaNode
 
 SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
 """The API groups of the Topology kinds. If Topologies of two kinds have the same name, the kind that comes
@@ -71,31 +55,21 @@ _MAX_DEPTH = 32
 class _ClusterObjects:
     """The objects that were read so far: a collection for each kind, by name or NAMESPACE/NAME.
 
-    `links`: the cables that a Topology states. `flavors`: by Topology name, the node labels of the
-    ResourceFlavors that refer to it. `domains`: the ResourceClaimTemplate of each ComputeDomain. `bounds`:
-    the entries of each LimitRange. `spaces`: the labels of each namespace. `growth`: the node pools that may
-    grow. `signs`: the objects that show which scheduling systems are installed. `ignored`: the number of
-    objects of each other kind.
+    `records`: by fact, the records of the kinds in `RECORD_KINDS`. `links`: the cables that a Topology
+    states. `flavors`: by Topology name, the node labels of the ResourceFlavors that refer to it. `growth`:
+    the node pools that may grow. `signs`: the objects that show which scheduling systems are installed.
+    `ignored`: the number of objects of each other kind.
     """
 
     nodes: dict[str, tuple[Node, Where]] = field(default_factory=dict)
     pods: dict[str, BoundPod] = field(default_factory=dict)
+    records: dict[str, dict[str, object]] = field(default_factory=dict)
     topologies: list[Topology] = field(default_factory=list)
     links: dict[str, tuple[Link, ...]] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
     flavors: dict[str, list[dict[str, str]]] = field(default_factory=dict)
-    numa: dict[str, NumaNode] = field(default_factory=dict)
-    claims: dict[str, ResourceClaim] = field(default_factory=dict)
-    templates: dict[str, ResourceClaim] = field(default_factory=dict)
-    domains: dict[str, str] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
     taint_rules: list[TaintRule] = field(default_factory=list)
-    classes: dict[str, DeviceClass] = field(default_factory=dict)
-    bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
-    quotas: dict[str, Quota] = field(default_factory=dict)
-    spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    priorities: dict[str, PriorityClass] = field(default_factory=dict)
-    storage: list[VolumeClaim | PersistentVolume | StorageClass] = field(default_factory=list)
     growth: list[GrowingPool | AutoscalerGroup] = field(default_factory=list)
     signs: SchedulerSigns = field(default_factory=SchedulerSigns)
     settings: SchedulerSettings = DEFAULTS
@@ -117,7 +91,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
     nodes = [node for node, _ in result.nodes.values()]
     topologies = with_inferred_topology(_with_unique_names(_with_flavor_labels(result)), nodes)
     topologies = [aliased(topology, result.settings) for topology in topologies]
-    return snapshot(
+    cluster = snapshot(
         nodes,
         topologies,
         result.pods.values(),
@@ -125,23 +99,11 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         links=result.links,
         ignored=dict(result.ignored),
         settings=result.settings,
-        numa=result.numa,
-        claims=Claims(
-            result.claims,
-            result.templates,
-            result.domains,
-            gathered(result.slices, result.taint_rules),
-            result.classes,
-            engine,
-        ),
-        bounds=result.bounds,
-        quotas=result.quotas,
-        spaces=result.spaces,
-        priorities=PriorityClasses(result.priorities),
-        volumes=Volumes.of(result.storage),
+        claims=replace(NO_CLAIMS, slices=gathered(result.slices, result.taint_rules), engine=engine),
         growth=result.growth,
         schedulers=result.signs.seen(scheduler_pods(result.pods.values()), result.topologies),
     )
+    return replace(cluster, base=with_facts(cluster.base, result.records))
 
 
 def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mapping[str, object], Where]]:
@@ -179,9 +141,9 @@ def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
     """Adds an object to `objects`, or counts it as ignored if no reader knows its kind."""
     kind = str(item["kind"])
     group, _, version = text(item.get("apiVersion"), where.at_path("apiVersion")).rpartition("/")
-    reader = _READERS.get((group, kind))
+    reader, record_kind = _READERS.get((group, kind)), RECORD_KINDS.get((group, kind))
     known_sign = is_sign(group, kind)
-    if not (reader or known_sign) or not version:
+    if not (reader or record_kind or known_sign) or not version:
         objects.ignored[kind] += 1
         return
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
@@ -193,6 +155,8 @@ def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
             objects.signs.kueue.add(kind, _key(item, where), item, where)
         elif (group, kind) == ("scheduling.run.ai", "Queue"):
             objects.signs.kai.add(_key(item, where).partition("/")[2], item, where)
+    if record_kind and (record := read_cached(item, where, record_kind.read)) is not None:
+        objects.records.setdefault(record_kind.fact, {})[key_of(record_kind, item, where)] = record
     if reader:
         reader(objects, item, where)
 
@@ -273,16 +237,6 @@ def _read_reservation(objects: _ClusterObjects, item: Mapping[str, object], wher
     objects.reservations[reservation.gang] = reservation
 
 
-def _read_numa(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    numa = read_cached(item, where, numa_from)
-    objects.numa[numa.name] = numa
-
-
-def _read_claim(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    kept = objects.claims if item["kind"] == "ResourceClaim" else objects.templates
-    kept[_key(item, where)] = read_cached(item, where, claim_from)
-
-
 def _read_slice(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     objects.slices.append(read_cached(item, where, slice_from))
 
@@ -292,48 +246,13 @@ def _read_taint_rule(objects: _ClusterObjects, item: Mapping[str, object], where
         objects.taint_rules.append(rule)
 
 
-def _read_class(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    name = mapping(item.get("metadata"), where.at_path("metadata"))["name"]
-    objects.classes[str(name)] = class_from(item, where)
-
-
-def _read_domain(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    objects.domains[_key(item, where)] = domain_template(item, where)
-
-
-def _read_limit_range(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    objects.bounds[_key(item, where)] = bounds_from(item, where)
-
-
-def _read_quota(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    if quota := quota_from(item, where):
-        objects.quotas[_key(item, where)] = quota
-
-
-def _read_space(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
-    objects.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at_path("metadata.labels"))
-
-
-def _read_priority(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    priority_class = priority_class_from(item, where)
-    objects.priorities[priority_class.name] = priority_class
-
-
-def _read_storage(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    objects.storage.append(read_cached(item, where, storage_from))
-
-
 def _read_pool(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     if pool := read_cached(item, where, pool_from):
         objects.growth.append(pool)
 
 
 def _key(item: Mapping[str, object], where: Where) -> str:
-    """Returns NAMESPACE/NAME, with "default" for an object without a namespace."""
-    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
-    namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace")) or "default"
-    return f"{namespace}/{metadata['name']}"
+    return qualified_name(mapping(item.get("metadata"), where.at_path("metadata")), where)
 
 
 def _read_leaf_spine(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
@@ -369,20 +288,8 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("bayplan.dev", "Topology"): _read_topology,
     ("bayplan.dev", "Reservation"): _read_reservation,
     ("topology.scheduler", "TopologySchedulerConfig"): _read_leaf_spine,
-    ("", "LimitRange"): _read_limit_range,
-    ("", "ResourceQuota"): _read_quota,
-    ("", "Namespace"): _read_space,
-    ("", "PersistentVolume"): _read_storage,
-    ("", "PersistentVolumeClaim"): _read_storage,
-    ("storage.k8s.io", "StorageClass"): _read_storage,
-    ("scheduling.k8s.io", "PriorityClass"): _read_priority,
     ("karpenter.sh", "NodePool"): _read_pool,
     ("cluster.x-k8s.io", "MachineDeployment"): _read_pool,
-    ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
-    ("resource.k8s.io", "ResourceClaim"): _read_claim,
-    ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,
     ("resource.k8s.io", "ResourceSlice"): _read_slice,
-    ("resource.k8s.io", "DeviceClass"): _read_class,
     ("resource.k8s.io", "DeviceTaintRule"): _read_taint_rule,
-    ("resource.nvidia.com", "ComputeDomain"): _read_domain,
 }

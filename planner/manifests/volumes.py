@@ -30,18 +30,6 @@ OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 """The annotation that stated the class before the field existed; it still takes precedence."""
 
 
-def storage_from(item: Mapping[str, object], where: Where) -> VolumeClaim | PersistentVolume | StorageClass:
-    """Returns the record of a PersistentVolumeClaim, PersistentVolume or StorageClass. Raises `InputError`,
-    which names the field.
-    """
-    match item["kind"]:
-        case "PersistentVolume":
-            return _volume(item, where)
-        case "StorageClass":
-            return _class(item, where)
-    return _claim(item, where)
-
-
 def claims_of(spec: Mapping[str, object], where: Where) -> tuple[VolumeUse, ...]:
     """Returns the claims that a pod's spec mounts, each once; `where`: the spec. Raises `InputError`."""
     uses: dict[VolumeUse, None] = {}
@@ -74,7 +62,8 @@ def claim_templates(templates: object, stateful_set: str, first: int, where: Whe
     return tuple(uses)
 
 
-def _claim(item: Mapping[str, object], where: Where) -> VolumeClaim:
+def volume_claim_from(item: Mapping[str, object], where: Where) -> VolumeClaim:
+    """Returns the record of a PersistentVolumeClaim. Raises `InputError`, which names the field."""
     metadata = mapping(item.get("metadata"), where.below("metadata"))
     namespace = text(metadata.get("namespace"), where.below("metadata.namespace")) or "default"
     return _volume_claim(item, where, f"{namespace}/{metadata['name']}")
@@ -104,7 +93,8 @@ def _volume_claim(item: Mapping[str, object], where: Where, name: str = "") -> V
     )
 
 
-def _volume(item: Mapping[str, object], where: Where) -> PersistentVolume:
+def volume_from(item: Mapping[str, object], where: Where) -> PersistentVolume:
+    """Returns the record of a PersistentVolume. Raises `InputError`, which names the field."""
     metadata = mapping(item.get("metadata"), where.below("metadata"))
     spec, place = mapping(item.get("spec"), where.below("spec")), where.below("spec")
     status = mapping(item.get("status"), where.below("status"))
@@ -142,7 +132,8 @@ def _affinity(spec: Mapping[str, object], where: Where) -> tuple[Term, ...]:
     )
 
 
-def _class(item: Mapping[str, object], where: Where) -> StorageClass:
+def storage_class_from(item: Mapping[str, object], where: Where) -> StorageClass:
+    """Returns the record of a StorageClass. Raises `InputError`, which names the field."""
     metadata = mapping(item.get("metadata"), where.below("metadata"))
     annotations = texts(metadata.get("annotations"), where.below("metadata.annotations"))
     provisioner = text(item.get("provisioner"), where.below("provisioner"))

@@ -5,7 +5,7 @@ Source: core/v1 PersistentVolume and PersistentVolumeClaim, storage.k8s.io/v1 St
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.model.labels import Term
@@ -56,19 +56,6 @@ class Volumes:
 
     def __bool__(self) -> bool:
         return bool(self.claims or self.volumes or self.classes)
-
-    @classmethod
-    def of(cls, objects: Iterable[VolumeClaim | PersistentVolume | StorageClass]) -> Volumes:
-        """Returns the `Volumes` of these records. The last of several with the same kind and name wins."""
-        claims, volumes, classes = {}, {}, {}
-        for record in objects:
-            if isinstance(record, VolumeClaim):
-                claims[record.name] = record
-            elif isinstance(record, PersistentVolume):
-                volumes[record.name] = record
-            else:
-                classes[record.name] = record
-        return cls(claims, volumes, classes)
 
     def overlaid_with(self, overrides: Volumes) -> Volumes:
         """Returns the union of both; `overrides` wins if both have an object of the same name."""

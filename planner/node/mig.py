@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from planner.devices.partitions import minimal_remainders
+from planner.devices.allocation.partitions import minimal_remainders
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.devices.allocator import MAX_DEVICES, needs_too_many, overlaps_itself, tolerating_all
+from planner.devices.allocation.allocator import MAX_DEVICES, needs_too_many, overlaps_itself, tolerating_all
 from planner.devices.availability import AvailableDevices
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim

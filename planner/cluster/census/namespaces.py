@@ -19,7 +19,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.cluster.infrastructure import Infrastructure
-from planner.cluster.persistent_map import PersistentMap, may_differ
 from planner.cluster.plan_cache import CacheSection, DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import Hold, unaccounted
@@ -29,6 +28,7 @@ from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, WHOLE_GPUS, Resources
 from planner.node.node_groups import NodeGroup, node_groups
+from planner.persistent.persistent_map import PersistentMap, may_differ
 
 Kinds = frozenset[int]
 """Kinds of nodes (`planner.node.node_groups`), as indexes into the list of all kinds of the cluster."""

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import overload
 
-from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.trees.subtree import (
     Place,
     Subtree,
@@ -39,6 +38,7 @@ from planner.model.cached_property import cached_property
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.topology import HOSTNAME, Domain, Topology
+from planner.persistent.persistent_map import PersistentMap
 
 
 class Row(Sequence[Node]):

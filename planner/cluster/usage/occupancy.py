@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.cluster.persistent_map import PersistentMap
+from planner.devices.claims import claim_names
 from planner.model.names import namespace_of
 from planner.model.natural_order import natural
 from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
 from planner.model.topology import Domain
+from planner.persistent.persistent_map import PersistentMap
 
 _NOTHING: Resources = {}
 
@@ -20,12 +21,14 @@ _NOTHING: Resources = {}
 class Pods(Collection[BoundPod]):
     """Bound pods by node.
 
-    `carriers`: the nodes with pods that carry a reservation's id (as annotation), by id.
+    `carriers`: the nodes with pods that carry a reservation's id (as annotation), by id. `claimants`: the
+    nodes with pods that name a device claim or template, by NAMESPACE/NAME of the claim (`claim_names`).
     `with_anti_affinity`: the pods that have anti-affinity, by node.
     """
 
     by_node: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
     carriers: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
+    claimants: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
     with_anti_affinity: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
 
     @staticmethod
@@ -33,14 +36,18 @@ class Pods(Collection[BoundPod]):
         """Returns an index of these pods."""
         by_node: dict[str, list[BoundPod]] = {}
         carriers: dict[str, set[str]] = {}
+        claimants: dict[str, set[str]] = {}
         for pod in pods:
             by_node.setdefault(pod.node, []).append(pod)
             for reservation_id in carried(pod):
                 carriers.setdefault(reservation_id, set()).add(pod.node)
+            for claim in claim_names(pod):
+                claimants.setdefault(claim, set()).add(pod.node)
         with_terms = {node: tuple(pod for pod in on_node if pod.terms) for node, on_node in by_node.items()}
         return Pods(
             PersistentMap({node: tuple(on_node) for node, on_node in by_node.items()}),
             PersistentMap({reservation_id: frozenset(nodes) for reservation_id, nodes in carriers.items()}),
+            PersistentMap({claim: frozenset(nodes) for claim, nodes in claimants.items()}),
             PersistentMap({node: on_node for node, on_node in with_terms.items() if on_node}),
         )
 
@@ -81,17 +88,28 @@ class Pods(Collection[BoundPod]):
         return self._with(pod.node, tuple(other for other in self.on(pod.node) if other.name != pod.name))
 
     def _with(self, node: str, pods: tuple[BoundPod, ...]) -> Pods:
-        carriers = self.carriers
-        before = {reservation_id for pod in self.on(node) for reservation_id in carried(pod)}
-        after = {reservation_id for pod in pods for reservation_id in carried(pod)}
-        for reservation_id in before ^ after:
-            nodes = carriers.get(reservation_id) or frozenset()
-            nodes = nodes | {node} if reservation_id in after else nodes - {node}
-            carriers = carriers.changed(reservation_id, nodes or None)
+        former = self.on(node)
+        carriers = _with_node(self.carriers, node, _all(carried, former), _all(carried, pods))
+        claimants = _with_node(self.claimants, node, _all(claim_names, former), _all(claim_names, pods))
         with_terms = self.with_anti_affinity
         if node in with_terms or any(pod.terms for pod in pods):
             with_terms = with_terms.changed(node, tuple(pod for pod in pods if pod.terms) or None)
-        return Pods(self.by_node.changed(node, pods or None), carriers, with_terms)
+        return Pods(self.by_node.changed(node, pods or None), carriers, claimants, with_terms)
+
+
+def _all(words: Callable[[BoundPod], Iterable[str]], pods: Iterable[BoundPod]) -> set[str]:
+    return {word for pod in pods for word in words(pod)}
+
+
+def _with_node(
+    nodes_by_word: PersistentMap[str, frozenset[str]], node: str, before: set[str], after: set[str]
+) -> PersistentMap[str, frozenset[str]]:
+    """Returns the index of nodes by word after the words of the pods on one node have changed."""
+    changes: dict[str, frozenset[str] | None] = {}
+    for word in before ^ after:
+        nodes: frozenset[str] = nodes_by_word.get(word, frozenset())
+        changes[word] = (nodes | {node} if word in after else nodes - {node}) or None
+    return nodes_by_word.updated(changes)
 
 
 def belongs_to_gang(pod: BoundPod, gang: str, reservation_id: str) -> bool:

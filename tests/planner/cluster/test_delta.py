@@ -10,12 +10,15 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from planner.cluster import delta as deltas
 from planner.cluster.delta import SnapshotDelta, apply_delta, delta
-from planner.cluster.persistent_map import PersistentMap
-from planner.cluster.sequence_delta import Splice
+from planner.cluster.facts import with_records
+from planner.cluster.hardware_update import with_hardware
 from planner.cluster.snapshot import Snapshot
+from planner.devices.claims import ClaimRequest, ResourceClaim
 from planner.model.pod import BoundPod
 from planner.model.reservation import Book
 from planner.model.settings import Quota
+from planner.persistent.persistent_map import PersistentMap
+from planner.persistent.sequence_delta import Splice
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang, node
@@ -80,6 +83,20 @@ def test_only_what_changed_is_named() -> None:
     pod = BoundPod("x/p1", "a1", amounts(gpu=2))
     difference = delta(moment, moment.with_pod(pod).without("x/Job/g1"))
     assert difference == SnapshotDelta(0, pods=(pod,), reservations=(Splice(1, 1, ()),))
+
+
+def test_of_many_claims_only_the_changed_one_is_sent() -> None:
+    """A claim changes with each pod that starts: 20,000 of them are megabytes."""
+    claims = {f"x/c{number}": ResourceClaim((ClaimRequest("gpu.nvidia.com", 1),)) for number in range(2000)}
+    former = cluster(DRAWING, ("block", "rack"))
+    former = with_hardware(former, with_records(former.base, {"claims.claims": claims}))
+    allocated = replace(claims["x/c7"], allocated=(("gpu.nvidia.com", "a1", "gpu-0"),))
+    changes = {"claims.claims": {"x/c7": allocated, "x/c8": None}}
+    latest = with_hardware(former, with_records(former.base, changes))
+    assert delta(former, latest) == SnapshotDelta(0, records=changes)
+    expected = {**claims, "x/c7": allocated}
+    del expected["x/c8"]
+    assert dict(sent(former, latest).base.claims.claims) == expected
 
 
 def test_the_order_of_reservations_is_kept() -> None:

@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planner.cluster import capacity, plan_cache
 from planner.cluster.build import snapshot
-from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import Pods
 from planner.model.labels import Taint, Toleration
 from planner.model.pod import BoundPod
 from planner.model.reservation import Book
+from planner.persistent.persistent_map import PersistentMap
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.search.domain_ranking import DomainRanking

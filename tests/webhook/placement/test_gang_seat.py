@@ -249,9 +249,8 @@ def test_a_pod_that_no_seat_of_its_gang_is_for_moves_no_other(gpus: int) -> None
 def test_a_pod_whose_volume_is_elsewhere_moves_no_other() -> None:
     """As with a node selector: its volume is on the node e."""
     on_e = Requirement("kubernetes.io/hostname", "In", ("e",))
-    volumes = Volumes.of(
-        [VolumeClaim("team/data", volume="disk", bound=True), PersistentVolume("disk", affinity=((on_e,),))]
-    )
+    claim = VolumeClaim("team/data", volume="disk", bound=True)
+    volumes = Volumes({claim.name: claim}, {"disk": PersistentVolume("disk", affinity=((on_e,),))})
     snapshot = cluster(RACKS)
     snapshot = snapshot.evolve(base=replace(snapshot.base, volumes=volumes), changed_nodes=frozenset())
     of = group(minMember=2, topologyPolicy={"scope": "rack"})

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
@@ -19,6 +20,7 @@ from planner.manifests.fields import CachedDocument
 from planner.manifests.growth import STATUS_CONFIG, condensed
 from planner.manifests.node import node_from
 from planner.manifests.pods.bound_pod import pod_from
+from planner.manifests.records import RECORD_KINDS, RecordKind
 from planner.manifests.schedulers.systems import watched
 from planner.manifests.settings import SCHEDULER_CONFIGS
 from planner.model.errors import InputError, Where
@@ -52,12 +54,13 @@ ignored, because a tenant may have written them.
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An optional resource that describes the cluster; `planner.manifests.cluster.read` reads its objects.
+    """An optional resource that describes the cluster. An object of `RECORD_KINDS` is one record; all others
+    are read together by `planner.manifests.cluster.read`.
 
-    `name`: if set, only objects of this name are read, from `CONFIG_SPACES` and Bayplan's own namespace.
-    `condense`: returns what is kept of an object. `has_status`: whether its status is read. That of other
-    objects is dropped, because a change makes the next decision read all objects again, and the status of a
-    queue changes with each workload.
+    `name`: if set, only objects of this name are read, from `CONFIG_SPACES` and Bayplan's own namespace. Of
+    objects that are read together, `condense` returns what is kept, and `has_status` tells whether their
+    status is read. It is dropped otherwise, because a change makes the next decision read all of these
+    objects again, and the status of a queue changes with each workload.
     """
 
     group: str
@@ -66,6 +69,11 @@ class Extra:
     name: str = ""
     condense: Callable[[Json, Where], Json] | None = None
     has_status: bool = False
+
+    @property
+    def record(self) -> RecordKind | None:
+        """How one object is read by itself; None if the objects are read together."""
+        return RECORD_KINDS.get((self.group, self.kind))
 
     @property
     def query(self) -> dict[str, str]:
@@ -83,16 +91,16 @@ EXTRAS = (
     Extra("scheduling.run.ai", "queues", "Queue"),
     Extra("topology.scheduler", "topologyschedulerconfigs", "TopologySchedulerConfig"),
     Extra("topology.node.k8s.io", "noderesourcetopologies", "NodeResourceTopology"),
-    Extra("resource.k8s.io", "resourceclaims", "ResourceClaim", has_status=True),
+    Extra("resource.k8s.io", "resourceclaims", "ResourceClaim"),
     Extra("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
     Extra("resource.k8s.io", "resourceslices", "ResourceSlice"),
     Extra("resource.k8s.io", "deviceclasses", "DeviceClass"),
     Extra("resource.k8s.io", "devicetaintrules", "DeviceTaintRule"),
     Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
     Extra("", "limitranges", "LimitRange"),
-    Extra("", "resourcequotas", "ResourceQuota", has_status=True),
-    Extra("", "persistentvolumes", "PersistentVolume", has_status=True),
-    Extra("", "persistentvolumeclaims", "PersistentVolumeClaim", has_status=True),
+    Extra("", "resourcequotas", "ResourceQuota"),
+    Extra("", "persistentvolumes", "PersistentVolume"),
+    Extra("", "persistentvolumeclaims", "PersistentVolumeClaim"),
     Extra("storage.k8s.io", "storageclasses", "StorageClass"),
     Extra("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
     Extra("karpenter.sh", "nodepools", "NodePool", has_status=True),
@@ -122,13 +130,11 @@ class ClusterWatch(Watches):
         self._lock = threading.Lock()  # decisions run in threads
         self._nodes: Store[Node] = Store(node_from, "Node", self._node_changed, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_changed, self._lock)
-        self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
+        self._spaces: Store[Json] = Store(_namespace, "Namespace", self._namespace_changed, self._lock)
         self._gangs = [Store(partial(_typed, gang), gang.kind, self._regrouped, self._lock) for gang in GANGS]
         self._groups: PodGroups | None = {}
         """None from a change until the next read: the thousands of changes of a list need one computation."""
-        self._extras = [
-            Store(_checked(extra, spaces), extra.kind, self._redescribed, self._lock) for extra in EXTRAS
-        ]
+        self._extras = [self._store(extra, spaces) for extra in EXTRAS]
         self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
         self._static_problem = ""
@@ -211,12 +217,12 @@ class ClusterWatch(Watches):
             return self._picture.snapshot()
 
     def _described(self) -> Infrastructure:
-        """Returns the current topologies, hardware and limits; the last valid ones if two objects contradict
-        each other.
+        """Returns the current topologies, slices, settings and schedulers; the last valid ones if two objects
+        contradict each other.
         """
         try:
-            stores = (*self._extras, self._spaces)
-            items = [item for store in stores for item in store.items.values()]
+            stores = zip(EXTRAS, self._extras, strict=True)
+            items = [item for extra, store in stores if not extra.record for item in store.items.values()]
             read = read_cluster(("", item) for item in (*items, *self._schedulers.definitions())).base
             extras = zip(self.reflectors[-len(EXTRAS) - len(GANGS) :], (*EXTRAS, *GANGS), strict=True)
             unread = [(extra.group, extra.kind) for reflector, extra in extras if reflector.forbidden]
@@ -246,9 +252,26 @@ class ClusterWatch(Watches):
             self._picture.redescribe()
         self.news.set()
 
+    def _store(self, extra: Extra, spaces: Container[str]) -> Store[Any]:
+        """Returns a store of what is read of this resource: records, or documents that are read together."""
+        if extra.record is None:
+            return Store(_checked(extra, spaces), extra.kind, self._redescribed, self._lock)
+        return Store(
+            extra.record.read, extra.kind, partial(self._record_changed, extra.record.fact), self._lock
+        )
+
     def _redescribed(self, *_: object) -> None:
         self._picture.redescribe()
         self.news.set()
+
+    def _record_changed(self, path: str, key: str, _: object, record: object) -> None:
+        self._picture.record_changed(path, key, record)
+        self.news.set()
+
+    def _namespace_changed(self, key: str, _: Json | None, item: Json | None) -> None:
+        kind = RECORD_KINDS["", "Namespace"]
+        record = kind.read(item, Where(object=f"Namespace {key}")) if item is not None else None
+        self._record_changed(kind.fact, key, None, record)
 
     def _regrouped(self, *_: object) -> None:
         """Records changed PodGroups: the snapshot stays, but stored workloads may belong to other gangs
@@ -295,5 +318,6 @@ def _typed(extra: Extra, item: Json, _: Where) -> Json:
     return {**stated, "metadata": metadata, "apiVersion": _version(extra), "kind": extra.kind}
 
 
-def _namespace(item: Json, _: Where) -> Json:
+def _namespace(item: Json, where: Where) -> Json:
+    RECORD_KINDS["", "Namespace"].read(item, where)  # raises an error for labels that are no texts
     return {"apiVersion": "v1", "kind": "Namespace", **item}

@@ -1,9 +1,9 @@
 """The snapshot of a watched cluster, updated by the changes since it was last read.
 
-A changed pod, and a node whose fields changed, are applied to the previous snapshot, so that cached results
-for all other nodes stay valid. The trees (of domains, one for each topology) are rebuilt only if topologies,
-links or settings change, if nodes are added, removed or relabelled, or if more than `MANY` objects have
-changed. Pure: the caller holds the lock.
+A changed pod, claim or quota, and a node whose fields changed, are applied to the previous snapshot, so that
+cached results for all other nodes stay valid. The trees (of domains, one for each topology) are rebuilt only
+if topologies, links or settings change, if nodes are added, removed or relabelled, or if more than `MANY`
+objects have changed. Pure: the caller holds the lock.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from planner.cluster.build import snapshot
+from planner.cluster.facts import RECORDS, fact, with_facts, with_records
 from planner.cluster.hardware_update import with_hardware
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
@@ -34,9 +35,11 @@ MANY_NEW = 4
 
 class LiveSnapshot:
     """Keeps a snapshot current. `nodes` and `pods` are the current objects by key; `described` returns the
-    current topologies, hardware and limits.
+    current topologies, slices, settings and schedulers.
 
-    Changes are recorded by key; `snapshot` applies them.
+    Changes are recorded by key; `snapshot` applies them. Claims, volumes, quotas and all else that has a
+    record for each object (`RECORDS`) begins empty, and `record_changed` states each of these records:
+    reading 40,000 volumes again after one of them has changed took 0.3 s of each decision.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class LiveSnapshot:
         self._moved: dict[str, None] = {}
         self._changed_keys: dict[str, None] = {}
         """`_moved`, `_changed_keys`: the keys of nodes and of pods that changed since the last snapshot."""
+        self._records: dict[str, dict[str, object]] = {}
+        """The records that changed since the last snapshot, by fact and key."""
         self._redescribed = False
 
     def node_changed(self, key: str) -> None:
@@ -65,24 +70,37 @@ class LiveSnapshot:
         """Records that a bound pod was added, removed or changed."""
         self._changed_keys[key] = None
 
+    def record_changed(self, path: str, key: str, record: object) -> None:
+        """Records that the record of an object under this fact (`RECORDS`) changed; None: it is gone."""
+        self._records.setdefault(path, {})[key] = record
+
     def redescribe(self) -> None:
-        """Records that a topology, hardware or a limit changed."""
+        """Records that anything changed that `described` returns."""
         self._redescribed = True
 
     def snapshot(self) -> Snapshot:
         """Returns the current snapshot. Its reservations are undefined: the caller adds those of the current
         book.
         """
-        if self._redescribed:
-            self._redescribed, self._fabric = False, self._described()
-            former = self._snapshot.latest if self._snapshot is not None else None
-            kept = former is not None and self._has_places_of(former)
-            self._snapshot = with_hardware(former, self._fabric) if former is not None and kept else None
+        if self._redescribed or self._records:
+            self._snapshot = self._with_current_facts(self._snapshot and self._snapshot.latest)
         if self._snapshot is None or self._is_new(self._snapshot):
             self._snapshot = self._anew()
         elif self._moved or self._changed_keys:
             self._snapshot = self._brought_up(self._snapshot.latest)
         return self._snapshot
+
+    def _with_current_facts(self, former: Snapshot | None) -> Snapshot | None:
+        """Returns `former` with the current facts; None if its trees must be built again."""
+        redescribed, self._redescribed = self._redescribed, False
+        if redescribed:
+            kept = {path: fact(self._fabric, path) for path in RECORDS}
+            self._fabric = with_facts(self._described(), kept)
+        records, self._records = self._records, {}
+        self._fabric = with_records(self._fabric, records)
+        if former is None or (redescribed and not self._has_places_of(former)):
+            return None
+        return with_hardware(former, self._fabric)
 
     def _is_new(self, former: Snapshot) -> bool:
         """Returns whether so much has changed since `former` that building a new snapshot is cheaper."""

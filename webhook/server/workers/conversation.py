@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planner.cluster.sequence_delta import sequence_delta
 from planner.cluster.snapshot import Snapshot
+from planner.persistent.sequence_delta import sequence_delta
 from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment

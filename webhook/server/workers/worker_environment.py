@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from planner.cluster.sequence_delta import spliced
+from planner.persistent.sequence_delta import spliced
 from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
 from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import AccessDecision, Environment, Query

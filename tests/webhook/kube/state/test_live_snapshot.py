@@ -10,6 +10,8 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.manifests.numa import numa_from
+from planner.model.errors import Where
 from planner.model.labels import Taint
 from planner.model.node import Node
 from planner.model.pod import BoundPod
@@ -60,17 +62,31 @@ class World:
         self.chance = chance
         self.nodes = {f"n{place}": host(place, place // 4) for place in range(24)}
         self.pods: dict[str, BoundPod] = {}
-        self.objects: dict[str, dict[str, object]] = {"topology": topology(ZONE, RACK)}
-        self.picture = LiveSnapshot(self.nodes, self.pods, lambda: read_cluster(self._documents()).base)
+        self.topologies: list[dict[str, object]] = [topology(ZONE, RACK)]
+        self.zones: dict[str, object] = {}
+        """The NUMA zones, by node."""
+        self.picture = self._picture()
         self.book = Book(0, ())
         self.count = 0
 
-    def _documents(self) -> list[tuple[str, object]]:
-        return [("", document) for document in self.objects.values()]
+    def _picture(self) -> LiveSnapshot:
+        return LiveSnapshot(self.nodes, self.pods, lambda: read_cluster([("", self.topologies)]).base)
 
     def anew(self) -> Snapshot:
         """The snapshot that a reader of all of it makes."""
-        return LiveSnapshot(self.nodes, self.pods, lambda: read_cluster(self._documents()).base).snapshot()
+        picture = self._picture()
+        for name, zones in self.zones.items():
+            picture.record_changed("numa", name, zones)
+        return picture.snapshot()
+
+    def tell_zones(self, name: str, gpus: int | None) -> None:
+        """A node's kubelet exports its NUMA zones; with None, it no longer does."""
+        record = numa_from(numa(name, gpus), Where()) if gpus else None
+        if record is None:
+            self.zones.pop(name, None)
+        else:
+            self.zones[name] = record
+        self.picture.record_changed("numa", name, record)
 
     def change(self) -> None:
         """Something happens."""
@@ -114,12 +130,12 @@ class World:
     def _word(self) -> None:
         kind = self.chance.randrange(3)
         if kind == 0:
-            name = f"n{self.chance.randrange(24)}"
-            self.objects[name] = numa(name, self.chance.choice((4, 8)))
-        elif kind == 1 and "topology" in self.objects:
-            del self.objects["topology"]
+            self.tell_zones(f"n{self.chance.randrange(24)}", self.chance.choice((4, 8, None)))
+            return
+        if kind == 1 and self.topologies:
+            self.topologies.clear()
         else:
-            self.objects["topology"] = topology(*self.chance.choice(((ZONE, RACK), (RACK,))))
+            self.topologies[:] = [topology(*self.chance.choice(((ZONE, RACK), (RACK,))))]
         self.picture.redescribe()
 
     def reserve(self, snapshot: Snapshot) -> None:
@@ -179,8 +195,7 @@ def test_numa_zones_that_change_leave_the_trees_as_they_are() -> None:
     """A kubelet's exporter tells of zones with every pod."""
     world = World(random.Random(1))
     before = world.picture.snapshot()
-    world.objects["n1"] = numa("n1", 4)
-    world.picture.redescribe()
+    world.tell_zones("n1", 4)
     after = world.picture.snapshot()
     assert all(after.base.trees[name] is tree for name, tree in before.base.trees.items())
     assert list(after.base.numa) == ["n1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.capacity import hosts
+from planner.cluster.facts import FACTS, RECORDS, differing, fact, with_facts, with_records
 from planner.cluster.hardware_update import with_hardware
+from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.fields import CachedDocument
 from planner.planning.plan import plan
@@ -129,9 +132,19 @@ HARDWARE = st.tuples(
 ).map(lambda parts: [document for part in parts for document in part])
 
 
+def told_by_record(seen: Snapshot, anew: Snapshot) -> Infrastructure:
+    """The facts of another cluster, as changes of records: all mappings share what is the same."""
+    changes = {path: differing(fact(seen.base, path), fact(anew.base, path)) for path in RECORDS}
+    others = {path: fact(anew.base, path) for path in FACTS if path not in RECORDS}
+    return with_records(with_facts(seen.base, others), changes)
+
+
+@pytest.mark.parametrize("told", [told_by_record, lambda seen, anew: anew.base], ids=("by record", "anew"))
 @settings(max_examples=40)
-@given(st.lists(HARDWARE, min_size=2, max_size=4))
-def test_whatever_hardware_comes_and_goes_the_picture_is_one_made_anew(course: list[list[Json]]) -> None:
+@given(course=st.lists(HARDWARE, min_size=2, max_size=4))
+def test_whatever_hardware_comes_and_goes_the_picture_is_one_made_anew(
+    told: Callable[[Snapshot, Snapshot], Infrastructure], course: list[list[Json]]
+) -> None:
     """Pods and a gang with GPUs in limits, and a pod with a claim: what is free and where pods go."""
     fixed = (node("a"), without_plugin("b"), pod("x", "a"), limited("limited", "b", 2))
     full = read_cluster([("", [*fixed, slice_of("a", 4), gpu_class()])])
@@ -146,7 +159,7 @@ def test_whatever_hardware_comes_and_goes_the_picture_is_one_made_anew(course: l
         for group in groups:
             plan(seen, group)  # so that something was worked out before
         anew = read_cluster([("", [*fixed, *hardware])]).with_reservation(held)
-        seen = with_hardware(seen, anew.base)
+        seen = with_hardware(seen, told(seen, anew))
         seen = seen.with_node(anew.nodes["c"]) if "c" in anew.nodes else seen.without_node("c")
         assert free(seen) == free(anew)
         for group in groups:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cluster.sequence_delta import Splice, sequence_delta, spliced
+from planner.persistent.sequence_delta import Splice, sequence_delta, spliced
 
 ITEMS = tuple((number,) for number in range(6))
 LISTS = st.lists(st.sampled_from(ITEMS), max_size=8)

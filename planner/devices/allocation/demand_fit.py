@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from planner.devices.device_masks import bits
-from planner.devices.node_devices import NodeDevices
-from planner.devices.partitions import (
+from planner.devices.allocation.partitions import (
     MAX_STEPS,
     AttributeTie,
     Item,
@@ -25,6 +23,8 @@ from planner.devices.partitions import (
     largest_counts,
     minimal_remainders,
 )
+from planner.devices.device_masks import bits
+from planner.devices.node_devices import NodeDevices
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
 Demand = tuple[tuple["DeviceGroup", int], ...]

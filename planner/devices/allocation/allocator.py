@@ -30,10 +30,10 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
 
-from planner.devices.demand_fit import Demand, DeviceGroup, demand_fits, solve
+from planner.devices.allocation.demand_fit import Demand, DeviceGroup, demand_fits, solve
+from planner.devices.allocation.partitions import MAX_STEPS, Vector
 from planner.devices.device_masks import bits
 from planner.devices.node_devices import NodeDevices
-from planner.devices.partitions import MAX_STEPS, Vector
 from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, claim_spec_of
 from planner.model.labels import Toleration
 from planner.model.work_budget import BudgetEnded, WorkBudget
