@@ -15,7 +15,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from planner.cluster.facts import FACTS, RECORDS, RecordChanges, differing, fact, with_facts, with_records
+from planner.cluster.facts import (
+    FACTS,
+    RECORDS,
+    RecordChanges,
+    differ,
+    differing,
+    fact,
+    with_facts,
+    with_records,
+)
 from planner.cluster.hardware_update import with_hardware
 from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
@@ -96,16 +105,12 @@ def _facts(former: Snapshot, latest: Snapshot) -> dict[str, object]:
     """Returns `SnapshotDelta.facts`. The CEL engine in the claims is code, so it is left out."""
     paths = (path for path in FACTS if path not in RECORDS and path != "claims.engine")
     pairs = ((path, fact(former.base, path), fact(latest.base, path)) for path in paths)
-    return {path: now for path, before, now in pairs if _differ(before, now)}
+    return {path: now for path, before, now in pairs if differ(before, now)}
 
 
 def _records(former: Snapshot, latest: Snapshot, path: str) -> dict[str, object]:
     changes: dict[str, object] = differing(fact(former.base, path), fact(latest.base, path))
     return changes
-
-
-def _differ(former: object, latest: object) -> bool:
-    return former is not latest and former != latest
 
 
 def _nodes(
@@ -114,7 +119,7 @@ def _nodes(
     """Returns the names of removed nodes, and the nodes that are new or changed."""
     pairs = [(name, former.get(name), latest.get(name)) for name in may_differ(former, latest)]
     gone = tuple(name for name, before, now in pairs if before is not None and now is None)
-    return gone, tuple(now for _, before, now in pairs if now is not None and _differ(before, now))
+    return gone, tuple(now for _, before, now in pairs if now is not None and differ(before, now))
 
 
 def _pods(former: Snapshot, latest: Snapshot) -> tuple[tuple[BoundPod, ...], tuple[BoundPod, ...]]:
@@ -127,7 +132,7 @@ def _pods(former: Snapshot, latest: Snapshot) -> tuple[tuple[BoundPod, ...], tup
             continue
         names, by_name = {pod.name for pod in now}, {pod.name: pod for pod in before}
         gone += [pod for pod in before if pod.name not in names]
-        pods += [pod for pod in now if _differ(by_name.get(pod.name), pod)]
+        pods += [pod for pod in now if differ(by_name.get(pod.name), pod)]
         if len(gone) + len(pods) > MANY:
             break
     return tuple(gone), tuple(pods)

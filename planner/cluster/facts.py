@@ -99,4 +99,9 @@ def changed_map(former: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping
 def differing(former: Mapping[K, V], latest: Mapping[K, V]) -> dict[K, V | None]:
     """Returns the changes from one mapping to another, as `changed_map` takes them."""
     pairs = ((key, former.get(key), latest.get(key)) for key in may_differ(former, latest))
-    return {key: now for key, before, now in pairs if before is not now and before != now}
+    return {key: now for key, before, now in pairs if differ(before, now)}
+
+
+def differ(former: object, latest: object) -> bool:
+    """Reports whether two values differ; the same object costs no comparison."""
+    return former is not latest and former != latest

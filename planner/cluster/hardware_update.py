@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.cluster.facts import FACTS, differing, fact, with_facts
+from planner.cluster.facts import FACTS, RECORDS, differ, differing, fact, with_facts
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, ResourceClaim
@@ -33,6 +33,9 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
     index.tolerating, index.tainted = former.tolerating, former.tainted
     if changed.numa is base.numa:
         index.aligns = former.aligns
+    others = [path for path in FACTS if path not in RECORDS]
+    if not any(differ(fact(base, path), fact(changed, path)) for path in others):
+        index.node_values = former.node_values
     if former.node_devices is not None:
         index.node_devices = DevicesByNode(changed.claims, former.node_devices)
     if former.devices is not None and base.claims.slices == changed.claims.slices:

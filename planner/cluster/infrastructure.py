@@ -14,8 +14,8 @@ from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
 from planner.cluster.plan_cache import DerivedSection, DerivedValues, PlanCache
 from planner.cluster.trees.subtree import Subtree
-from planner.cluster.trees.topology_membership import topologies_of
-from planner.cluster.trees.tree import TopologyTree, grow
+from planner.cluster.trees.tree import TopologyTree
+from planner.cluster.trees.trees_by_topology import trees_after, trees_of, wide_trees_of
 from planner.cluster.usage.occupancy import add
 from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.catalog import Devices
@@ -65,6 +65,7 @@ class InfrastructureIndex:
     tolerating: bool | None = None
     tainted: tuple[str, ...] | None = None
     aligns: bool | None = None
+    node_values: DerivedValues = field(default_factory=DerivedValues)
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,14 @@ class Infrastructure:
         return DerivedValues()
 
     @property
+    def node_values(self) -> DerivedValues:
+        """Values that other modules computed from this record, except from records of objects
+        (`facts.RECORDS`), and from whether nodes are ready and cordoned. So they stay valid when a claim or
+        a quota changes, which happens with each pod, or a node is cordoned.
+        """
+        return self.index.node_values
+
+    @property
     def divided(self) -> bool:
         """Whether any node has parts of GPUs under the resource name of whole GPUs (`model.node.divided`)."""
         if self.index.divided is None:
@@ -135,17 +144,8 @@ class Infrastructure:
     def trees(self) -> dict[str, TopologyTree]:
         """The tree of each topology over the nodes that belong to it, by topology name."""
         if self.index.trees is None:
-            self.index.trees = self._grow_trees()
+            self.index.trees = trees_of(self.topologies, self.nodes)
         return self.index.trees
-
-    def _grow_trees(self) -> dict[str, TopologyTree]:
-        members: dict[str, list[Node]] = {topology.name: [] for topology in self.topologies}
-        for node in self.nodes.values():
-            for topology in topologies_of(node, self.topologies):
-                members[topology.name].append(node)
-        return {
-            topology.name: grow(topology, members[topology.name], self.nodes) for topology in self.topologies
-        }
 
     def domains_of(self, node: str) -> list[tuple[str, Domain]]:
         """Returns all named domains below the root that a node is in, as (topology name, domain)."""
@@ -164,18 +164,8 @@ class Infrastructure:
         Nodes to which the topology does not apply are hosts without level labels.
         """
         if self.index.wide_trees is None:
-            self.index.wide_trees = self._grow_wide_trees()
+            self.index.wide_trees = wide_trees_of(self.topologies, self.nodes, self.trees)
         return self.index.wide_trees
-
-    def _grow_wide_trees(self) -> dict[str, TopologyTree]:
-        wide_trees: dict[str, TopologyTree] = {}
-        for topology in self.topologies:
-            tree = self.trees[topology.name]
-            outside = (
-                without_level_labels(node) for node in self.nodes.values() if node.name not in tree.places
-            )
-            wide_trees[topology.name] = grow(topology, (*tree.nodes, *outside), self.nodes)
-        return wide_trees
 
     @property
     def empty(self) -> CapacityIndex:
@@ -248,8 +238,11 @@ class Infrastructure:
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
         changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
-        for section in fields(InfrastructureIndex):  # none depends on these two settings
+        for section in fields(InfrastructureIndex):  # only `node_values` depend on these two settings
             setattr(changed.index, section.name, getattr(self.index, section.name))
+        changed.index.node_values = self.node_values.get(
+            _STATED_VALUES, repr((stated, tolerated)), DerivedValues
+        )
         return changed
 
     def with_node(self, node: Node) -> Infrastructure:
@@ -280,13 +273,13 @@ class Infrastructure:
 
         Returns False if a tree must be rebuilt from all nodes, which then happens on first use.
         """
-        former = self.index
+        former, now = self.index, (changed.topologies, changed.nodes)
         if former.trees is not None:
-            changed.index.trees = _trees_after(former.trees, changed, old, new, wide=False)
+            changed.index.trees = trees_after(former.trees, *now, old, new, wide=False)
             if changed.index.trees is None:
                 return False
         if former.wide_trees is not None:
-            changed.index.wide_trees = _trees_after(former.wide_trees, changed, old, new, wide=True)
+            changed.index.wide_trees = trees_after(former.wide_trees, *now, old, new, wide=True)
             return changed.index.wide_trees is not None
         return True
 
@@ -294,6 +287,8 @@ class Infrastructure:
         """Copies the computed values that do not change if `new` replaces `old`."""
         former, index = self.index, changed.index
         index.node_devices = former.node_devices
+        if old and new and replace(old, cordoned=new.cordoned, ready=new.ready) == new:
+            index.node_values = former.node_values
         if former.devices is not None and self._devices_of(old) == self._devices_of(new):
             index.devices = former.devices
         if bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
@@ -321,43 +316,6 @@ the time of a node event.
 """
 
 
-def _trees_after(
-    trees: Mapping[str, TopologyTree],
-    changed: Infrastructure,
-    old: Node | None,
-    new: Node | None,
-    *,
-    wide: bool,
-) -> dict[str, TopologyTree] | None:
-    """Returns the trees after a node has changed, None if they must be rebuilt from all nodes."""
-    if old and new and old.labels == new.labels:
-        return {name: tree.with_records(changed.nodes) for name, tree in trees.items()}
-    topologies = topologies_of(new, changed.topologies) if new else []
-    trees_by_name: dict[str, TopologyTree] = {}
-    for topology in changed.topologies:
-        node = new if topology in topologies else without_level_labels(new) if new and wide else None
-        tree = _with(trees[topology.name], changed.nodes, old.name if old else "", node)
-        if tree is None:
-            return None
-        trees_by_name[topology.name] = tree
-    return trees_by_name
-
-
-def _with(
-    tree: TopologyTree, cluster: Mapping[str, Node], name: str, node: Node | None
-) -> TopologyTree | None:
-    """Returns the tree with `node` instead of the node `name`, None if it must be rebuilt from scratch."""
-    is_in_tree = name in tree.places
-    if not is_in_tree and node is None:
-        return tree.with_records(cluster)
-    if tree.clashing:  # two nodes have the same hostname label
-        return None
-    if is_in_tree and node and tree.place_of(node) == tree.places[name]:
-        return tree.with_renewed_path(name, cluster)
-    without = tree.without(name, cluster) if is_in_tree else tree
-    return without.with_node(node, cluster) if node else without
-
-
 def _tainted(node: Node | None) -> str:
     """Returns the node's name if `Infrastructure.tainted` lists it, "" if the node has no taints."""
     return node.name if node and node.taints else ""
@@ -366,11 +324,6 @@ def _tainted(node: Node | None) -> str:
 def _tolerating(node: Node) -> bool:
     """Reports whether the node belongs to a cluster of one of the providers of `TOLERATING`."""
     return not node.labels.keys().isdisjoint(TOLERATING)
-
-
-def without_level_labels(node: Node) -> Node:
-    """Returns the node with only its hostname label: a tree has it as a host that is in no named domain."""
-    return replace(node, labels={HOSTNAME: node.labels.get(HOSTNAME) or node.name})
 
 
 def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
@@ -388,6 +341,12 @@ def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
     if node.ready and not node.cordoned and len(taints) == len(node.taints):
         return node, amounts  # most nodes: a copy of each would be a tenth of the first plan
     return replace(node, taints=taints, cordoned=False, ready=True), amounts
+
+
+_STATED_VALUES: DerivedSection[str, DerivedValues] = DerivedSection(
+    "values under stated settings", max_keys=8
+)
+"""The `node_values` of the records of `with_stated_settings`, by their settings."""
 
 
 STATED_SETTINGS: DerivedSection[str, Infrastructure] = DerivedSection(

@@ -205,7 +205,7 @@ def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
     """Returns the fabric of a topology, None if the topology has only the host level. Computed once."""
     if topology.levels[:1] == (HOSTNAME,):
         return None
-    return snapshot.base.derived.get(_LEAF_SPINES, topology.name, lambda: _build(snapshot, topology))
+    return snapshot.base.node_values.get(_LEAF_SPINES, topology.name, lambda: _build(snapshot, topology))
 
 
 def cabled_leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:

@@ -47,7 +47,7 @@ _VALUES: DerivedSection[str, Mapping[str, int]] = DerivedSection("label values",
 
 def values_of(base: Infrastructure, key: str) -> Mapping[str, int]:
     """Returns the number of nodes for each value of a label; for `metadata.name`, 1 for each node name."""
-    return base.derived.get(_VALUES, key, lambda: _counted(base, key))
+    return base.node_values.get(_VALUES, key, lambda: _counted(base, key))
 
 
 def _counted(base: Infrastructure, key: str) -> Mapping[str, int]:

@@ -227,7 +227,7 @@ def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change
 
 def _offered_resources(base: Infrastructure) -> frozenset[str]:
     nodes = base.nodes.values()
-    return base.derived.get(
+    return base.node_values.get(
         _RESOURCES,
         "",
         lambda: frozenset(name for node in nodes for name, n in node.allocatable.items() if n > 0),

@@ -43,7 +43,8 @@ from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.forms.equal_objects import EqualObjects
 from webhook.policy.engine.inputs import Params, poll_policies
-from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable
+from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable, records_of_cluster
+from webhook.variables.cluster_hardware import SameRecords
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
@@ -57,7 +58,9 @@ from webhook.workloads.varying_values import varies
 Json = Mapping[str, Any]
 
 
-_EQUAL_OBJECTS: DerivedSection[None, EqualObjects] = DerivedSection("outcomes of policies on equal objects")
+_EQUAL_OBJECTS: DerivedSection[SameRecords, EqualObjects] = DerivedSection(
+    "outcomes of policies on equal objects", max_keys=1
+)
 
 
 _WITHOUT_CLUSTER = EqualObjects()
@@ -295,11 +298,13 @@ class Evaluation:
 
     @property
     def equal_objects(self) -> EqualObjects:
-        """The outcomes of policies on equal objects, which are kept as long as the nodes stay the same."""
+        """The outcomes of policies on equal objects, which are kept as long as the nodes stay the same, and
+        the records that `cluster` shows.
+        """
         snapshot = self._context.snapshot
         if snapshot is None:
             return _WITHOUT_CLUSTER
-        return snapshot.base.derived.get(_EQUAL_OBJECTS, None, EqualObjects)
+        return snapshot.base.node_values.get(_EQUAL_OBJECTS, records_of_cluster(snapshot), EqualObjects)
 
     def variables_of_equal_objects(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
         """Returns `gang` and `cluster` with stand-ins for what differs between equal objects, or changes with

@@ -42,12 +42,18 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Re
 from planner.model.topology import Topology
 from planner.node.mig import profiles_of
 from planner.node.node_groups import node_groups
-from webhook.variables.cluster_hardware import HARDWARE
+from webhook.variables.cluster_hardware import HARDWARE_OF_NODES, OF_RECORDS, SameRecords
 from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
 
 _NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on nodes")
-"""Caches the values of `_OF_NODES` by key; they depend only on nodes, topologies and hardware."""
+"""Caches the values of `_OF_NODES` by key; they depend only on nodes, topologies and schedulers."""
+
+
+_RECORD_KEYS: DerivedSection[tuple[str, SameRecords], object] = DerivedSection(
+    "keys of `cluster` that depend on records", max_keys=2 * len(OF_RECORDS)
+)
+"""Caches the values of `OF_RECORDS` by key: of these records, and of those of decisions still in progress."""
 
 
 _POD_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on pods")
@@ -88,8 +94,8 @@ class ClusterVariable(Mapping[str, object]):
     """The variable `cluster` of one snapshot; each value is computed on first use, and cached with the
     snapshot.
 
-    Values that depend only on nodes, topologies and hardware are cached with `snapshot.base`, the part of a
-    snapshot without pods and reservations, so they are computed again only when the base changes.
+    Values that do not depend on pods and reservations are cached with `snapshot.base`, most of them as
+    `node_values`, so they are computed again only when nodes change.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -97,18 +103,23 @@ class ClusterVariable(Mapping[str, object]):
 
     def __getitem__(self, name: str) -> object:
         if name in _OF_NODES:
-            derived = self._snapshot.base.derived
-            return derived.get(_NODE_KEYS, name, lambda: _OF_NODES[name](self._snapshot))
+            return self._snapshot.base.node_values.get(
+                _NODE_KEYS, name, lambda: _OF_NODES[name](self._snapshot)
+            )
+        if name in OF_RECORDS:
+            compute, paths = OF_RECORDS[name]
+            key = name, SameRecords(self._snapshot.base, paths)
+            return self._snapshot.base.node_values.get(_RECORD_KEYS, key, lambda: compute(self._snapshot))
         return self._of_pods(name)
 
     def _of_pods(self, name: str) -> object:
         return self._snapshot.derived.get(_POD_KEYS, name, lambda: _OF_PODS[name](self._snapshot))
 
     def __iter__(self) -> Iterator[str]:
-        return chain(_OF_NODES, _OF_PODS)
+        return chain(_OF_NODES, OF_RECORDS, _OF_PODS)
 
     def __len__(self) -> int:
-        return len(_OF_NODES) + len(_OF_PODS)
+        return len(_OF_NODES) + len(OF_RECORDS) + len(_OF_PODS)
 
 
 class ClusterOfNodes(ClusterVariable):
@@ -131,6 +142,11 @@ _VARIABLES: DerivedSection[None, WeakValueDictionary[None, ClusterVariable]] = D
 """The variable of each snapshot while somebody uses it. The snapshot does not keep it: it refers to the
 snapshot, and only the cycle collector would free both, which skips old objects (`gc.freeze`).
 """
+
+
+def records_of_cluster(snapshot: Snapshot) -> SameRecords:
+    """Returns a cache key for the records that `cluster` depends on."""
+    return SameRecords(snapshot.base, [path for _, paths in OF_RECORDS.values() for path in paths])
 
 
 def cluster_variable(snapshot: Snapshot) -> ClusterVariable:
@@ -287,9 +303,9 @@ _OF_NODES: dict[str, _Maker] = {
     "queueTopologies": lambda snapshot: {
         queue: sorted(names) for queue, names in snapshot.base.schedulers.queue_topologies.items()
     },
-    **HARDWARE,
+    **HARDWARE_OF_NODES,
 }
-"""Functions that compute the values that change only with nodes, topologies and hardware, by key."""
+"""Functions that compute the values that change only with nodes, topologies and schedulers, by key."""
 
 
 _OF_PODS: dict[str, _Maker] = {"largestFree": _all_largest, "mig": _mig}

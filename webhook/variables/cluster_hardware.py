@@ -14,8 +14,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from planner.cluster.facts import fact
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, ResourceClaim
@@ -110,13 +111,34 @@ def _requests(claim: ResourceClaim) -> list[dict[str, object]]:
     return [{"class": request.device_class, "count": request.count} for request in claim.requests]
 
 
-HARDWARE: dict[str, Callable[[Snapshot], object]] = {
-    "numa": _all_numa,
-    "claims": lambda snapshot: claims_json(snapshot.base.claims),
-    "limits": _limits,
-    "migNodes": _mig_nodes,
-    "cliques": _cliques,
+HARDWARE_OF_NODES: dict[str, Callable[[Snapshot], object]] = {"migNodes": _mig_nodes, "cliques": _cliques}
+"""Functions that compute the values that depend only on nodes, by key."""
+
+
+OF_RECORDS: dict[str, tuple[Callable[[Snapshot], object], tuple[str, ...]]] = {
+    "numa": (_all_numa, ("numa",)),
+    "claims": (
+        lambda snapshot: claims_json(snapshot.base.claims),
+        ("claims.claims", "claims.templates", "claims.domains"),
+    ),
+    "limits": (_limits, ("bounds", "quotas")),
 }
-"""Functions that compute these values, by key. The values depend only on `Snapshot.base`, not on the
-snapshot's pods and reservations.
+"""By key, the functions that compute the values that also depend on records of objects, each with the paths
+of these records (`planner.cluster.facts.RECORDS`).
 """
+
+
+class SameRecords:
+    """A cache key for the records of a snapshot under these paths: equal while they are the same mappings."""
+
+    def __init__(self, base: Infrastructure, paths: Iterable[str]) -> None:
+        self._mappings = [fact(base, path) for path in paths]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SameRecords):
+            return NotImplemented
+        pairs = zip(self._mappings, other._mappings, strict=True)
+        return all(mapping is other_mapping for mapping, other_mapping in pairs)
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self._mappings)))

@@ -136,7 +136,7 @@ def _node_kinds(base: Infrastructure) -> _NodeKinds:
             kinds, {node.name: number for number, kind in enumerate(kinds) for node in kind.nodes}
         )
 
-    return base.derived.get(_KINDS, "", worked_out)
+    return base.node_values.get(_KINDS, "", worked_out)
 
 
 def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
@@ -151,7 +151,7 @@ def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
 
     gpus = tuple((name, shape.requests.get(name, 0)) for name in WHOLE_GPUS)
     selected = tuple(sorted(shape.node_selector.items()))
-    return base.derived.get(_ADMITTING, (selected, shape.affinity, shape.tolerations, gpus), counted)
+    return base.node_values.get(_ADMITTING, (selected, shape.affinity, shape.tolerations, gpus), counted)
 
 
 def _large_enough(kind: NodeGroup, requests: Resources) -> bool:

@@ -174,7 +174,7 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
     """Returns the tree of the nodes in `members`; each node has its own host domain.
 
     The labels in `members` determine a node's place. `cluster` has all nodes with all their labels; the nodes
-    in `members` may lack some (`infrastructure.without_level_labels`).
+    in `members` may lack some (`trees_by_topology.wide_trees_of`).
     """
     host = topology.host_index
     clashing, paths = _paths(topology, members)

@@ -72,12 +72,16 @@ class World:
     def _picture(self) -> LiveSnapshot:
         return LiveSnapshot(self.nodes, self.pods, lambda: read_cluster([("", self.topologies)]).base)
 
-    def anew(self) -> Snapshot:
-        """The snapshot that a reader of all of it makes."""
+    def anew_picture(self) -> LiveSnapshot:
+        """The picture that a reader of all of it makes."""
         picture = self._picture()
         for name, zones in self.zones.items():
             picture.record_changed("numa", name, zones)
-        return picture.snapshot()
+        return picture
+
+    def anew(self) -> Snapshot:
+        """The snapshot of that picture."""
+        return self.anew_picture().snapshot()
 
     def tell_zones(self, name: str, gpus: int | None) -> None:
         """A node's kubelet exports its NUMA zones; with None, it no longer does."""

@@ -139,11 +139,13 @@ def told_by_record(seen: Snapshot, anew: Snapshot) -> Infrastructure:
     return with_records(with_facts(seen.base, others), changes)
 
 
-@pytest.mark.parametrize("told", [told_by_record, lambda seen, anew: anew.base], ids=("by record", "anew"))
+@pytest.mark.parametrize(
+    "hardware_from", [told_by_record, lambda seen, anew: anew.base], ids=("by record", "anew")
+)
 @settings(max_examples=40)
 @given(course=st.lists(HARDWARE, min_size=2, max_size=4))
 def test_whatever_hardware_comes_and_goes_the_picture_is_one_made_anew(
-    told: Callable[[Snapshot, Snapshot], Infrastructure], course: list[list[Json]]
+    hardware_from: Callable[[Snapshot, Snapshot], Infrastructure], course: list[list[Json]]
 ) -> None:
     """Pods and a gang with GPUs in limits, and a pod with a claim: what is free and where pods go."""
     fixed = (node("a"), without_plugin("b"), pod("x", "a"), limited("limited", "b", 2))
@@ -159,7 +161,7 @@ def test_whatever_hardware_comes_and_goes_the_picture_is_one_made_anew(
         for group in groups:
             plan(seen, group)  # so that something was worked out before
         anew = read_cluster([("", [*fixed, *hardware])]).with_reservation(held)
-        seen = with_hardware(seen, told(seen, anew))
+        seen = with_hardware(seen, hardware_from(seen, anew))
         seen = seen.with_node(anew.nodes["c"]) if "c" in anew.nodes else seen.without_node("c")
         assert free(seen) == free(anew)
         for group in groups:

@@ -1,0 +1,86 @@
+"""The variable `cluster` keeps what a change does not affect, and is always that of a cluster read anew."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.settings import Quota
+from planner.model.volumes import StorageClass
+from tests.webhook.kube.state.test_live_snapshot import World
+from webhook.variables.cluster import cluster_variable, records_of_cluster
+
+
+def shown(snapshot: Snapshot) -> dict[str, object]:
+    """All that policies see of the cluster; of the nodes of a kind, the fields that policies read."""
+    cluster = dict(cluster_variable(snapshot))
+    groups: Iterable[Any] = cluster.pop("nodeKinds")  # type: ignore[assignment]
+    kinds = [(kind, [node.labels for node in kind.nodes]) for kind in groups]
+    return {
+        **cluster,
+        "nodeKinds": [
+            (kind.product, kind.taints, kind.allocatable, kind.claimable, labels) for kind, labels in kinds
+        ],
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_after_any_changes_policies_see_the_cluster_as_if_read_anew(seed: int) -> None:
+    """Pods, nodes, labels, taints, topologies, NUMA zones and quotas come, change and go."""
+    world = World(random.Random(seed))
+    quotas: dict[str, Quota] = {}
+    for _ in range(30):
+        for _ in range(world.chance.choice((1, 1, 3))):
+            world.change()
+        team, left = f"team-{world.chance.randrange(3)}", world.chance.randrange(5)
+        quotas[f"{team}/q"] = quota = Quota("q", {"pods": 9}, {"pods": left})
+        world.picture.record_changed("quotas", f"{team}/q", quota)
+        fresh = world.anew_picture()
+        for key, record in quotas.items():
+            fresh.record_changed("quotas", key, record)
+        assert shown(world.picture.snapshot()) == shown(fresh.snapshot())
+
+
+def test_a_quota_that_changes_leaves_all_that_policies_see_of_nodes() -> None:
+    """The quota of a namespace changes with each pod. At 5,000 nodes, the kinds of nodes took 0.2 s of the
+    next decision.
+    """
+    world = World(random.Random(1))
+    before = cluster_variable(world.picture.snapshot())
+    kinds, claims, limits = before["nodeKinds"], before["claims"], before["limits"]
+    world.picture.record_changed("quotas", "team/q", Quota("q", {"pods": 9}, {"pods": 3}))
+    after = cluster_variable(world.picture.snapshot())
+    assert after["nodeKinds"] is kinds
+    assert after["claims"] is claims
+    assert limits == {}
+    assert after["limits"] == {
+        "team": {"ranges": [], "quotas": [{"name": "q", "hard": {"pods": 9}, "left": {"pods": 3}}]}
+    }
+
+
+def test_a_cordoned_node_leaves_all_that_policies_see_of_nodes() -> None:
+    """No policy reads whether a node is cordoned. Other labels are seen."""
+    world = World(random.Random(1))
+    kinds = cluster_variable(world.picture.snapshot())["nodeKinds"]
+    world.nodes["n1"] = replace(world.nodes["n1"], cordoned=True)
+    world.picture.node_changed("n1")
+    assert cluster_variable(world.picture.snapshot())["nodeKinds"] is kinds
+    world.nodes["n1"] = replace(world.nodes["n1"], labels={})
+    world.picture.node_changed("n1")
+    assert cluster_variable(world.picture.snapshot())["nodeKinds"] is not kinds
+
+
+def test_volumes_are_no_reason_to_run_policies_again() -> None:
+    """`cluster` does not show them, so the outcomes of policies stay valid. It shows quotas."""
+    world = World(random.Random(1))
+    before = world.picture.snapshot()
+    world.picture.record_changed("volumes.classes", "fast", StorageClass("fast"))
+    volumes = world.picture.snapshot()
+    assert records_of_cluster(volumes) == records_of_cluster(before)
+    world.picture.record_changed("quotas", "team/q", Quota("q", {"pods": 9}, {"pods": 3}))
+    assert records_of_cluster(world.picture.snapshot()) != records_of_cluster(volumes)
