@@ -43,7 +43,13 @@ from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.forms.equal_objects import EqualObjects
 from webhook.policy.engine.inputs import Params, poll_policies
-from webhook.variables.cluster import NO_CLUSTER, ClusterOfNodes, cluster_variable, records_of_cluster
+from webhook.variables.cluster import (
+    NO_CLUSTER,
+    ClusterOfNodes,
+    cluster_variable,
+    records_of_cluster,
+    shared_limits,
+)
 from webhook.variables.cluster_hardware import SameRecords
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
@@ -299,12 +305,18 @@ class Evaluation:
     @property
     def equal_objects(self) -> EqualObjects:
         """The outcomes of policies on equal objects, which are kept as long as the nodes stay the same, and
-        the records that `cluster` shows.
+        the records that `cluster` shows apart from limits.
         """
         snapshot = self._context.snapshot
         if snapshot is None:
             return _WITHOUT_CLUSTER
         return snapshot.base.node_values.get(_EQUAL_OBJECTS, records_of_cluster(snapshot), EqualObjects)
+
+    @property
+    def limits_of_equal_objects(self) -> object:
+        """The part of `cluster.limits` that is the same for equal objects."""
+        snapshot = self._context.snapshot
+        return snapshot and shared_limits(snapshot, self._context.request.namespace)
 
     def variables_of_equal_objects(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
         """Returns `gang` and `cluster` with stand-ins for what differs between equal objects, or changes with
@@ -313,7 +325,11 @@ class Evaluation:
         return LazyMapping(
             {
                 "gang": lambda: _with_stand_ins(self._gang(obj, pod_set)),
-                "cluster": lambda: NO_CLUSTER if snapshot is None else ClusterOfNodes(snapshot, StandIn),
+                "cluster": lambda: (
+                    NO_CLUSTER
+                    if snapshot is None
+                    else ClusterOfNodes(snapshot, self._context.request.namespace, StandIn)
+                ),
             }
         )
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from planner.cluster.plan_cache import DerivedSection
@@ -123,17 +123,54 @@ class ClusterVariable(Mapping[str, object]):
 
 
 class ClusterOfNodes(ClusterVariable):
-    """The variable `cluster` with stand-ins for the values that change with pods and reservations. So a
-    result that is computed without reading a stand-in is valid until the nodes change. `stand_in` returns a
-    new one.
+    """The variable `cluster` with stand-ins for the values that change with pods and reservations, and with
+    the limits of the object's own namespace alone. So a result that is computed without reading a stand-in is
+    valid until the nodes, the claims or these limits change (`shared_limits`). `stand_in` returns a new one.
     """
 
-    def __init__(self, snapshot: Snapshot, stand_in: Callable[[], object]) -> None:
+    def __init__(self, snapshot: Snapshot, namespace: str, stand_in: Callable[[], object]) -> None:
         super().__init__(snapshot)
         self._stand_ins = {name: stand_in() for name in _OF_PODS}
+        self._stand_ins["limits"] = _OwnLimits(snapshot, namespace, stand_in())
 
-    def _of_pods(self, name: str) -> object:
-        return self._stand_ins[name]
+    def __getitem__(self, name: str) -> object:
+        return self._stand_ins[name] if name in self._stand_ins else super().__getitem__(name)
+
+
+class _OwnLimits(Mapping[str, object]):
+    """`cluster.limits` of one namespace, with a stand-in for its ResourceQuotas: what they have left changes
+    with each pod. Whatever is asked of another namespace reads the stand-in.
+    """
+
+    def __init__(self, snapshot: Snapshot, namespace: str, stand_in: object) -> None:
+        self._namespace, self._stand_in = namespace, stand_in
+        self._own = _limits_of(snapshot, namespace)
+
+    def __getitem__(self, name: str) -> object:
+        if name != self._namespace:
+            len(self._stand_in)  # type: ignore[arg-type]
+        if self._own is None:
+            raise KeyError(name)
+        return {**self._own, "quotas": self._stand_in} if self._own["quotas"] else self._own
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stand_in)  # type: ignore[call-overload, no-any-return]
+
+    def __len__(self) -> int:
+        return len(self._stand_in)  # type: ignore[arg-type]
+
+
+def _limits_of(snapshot: Snapshot, namespace: str) -> Mapping[str, object] | None:
+    limits: Any = cluster_variable(snapshot)["limits"]
+    return cast("Mapping[str, object] | None", limits.get(namespace))
+
+
+def shared_limits(snapshot: Snapshot, namespace: str) -> object:
+    """Returns the limits of a namespace that `ClusterOfNodes` shows, as JSON: the bounds of its LimitRanges,
+    and whether it has ResourceQuotas; None if it has neither.
+    """
+    own = _limits_of(snapshot, namespace)
+    return own and [own["ranges"], bool(own["quotas"])]
 
 
 _VARIABLES: DerivedSection[None, WeakValueDictionary[None, ClusterVariable]] = DerivedSection(
@@ -145,8 +182,9 @@ snapshot, and only the cycle collector would free both, which skips old objects 
 
 
 def records_of_cluster(snapshot: Snapshot) -> SameRecords:
-    """Returns a cache key for the records that `cluster` depends on."""
-    return SameRecords(snapshot.base, [path for _, paths in OF_RECORDS.values() for path in paths])
+    """Returns a cache key for the records that `ClusterOfNodes` depends on, except for `shared_limits`."""
+    shown = [paths for name, (_, paths) in OF_RECORDS.items() if name != "limits"]
+    return SameRecords(snapshot.base, [path for paths in shown for path in paths])
 
 
 def cluster_variable(snapshot: Snapshot) -> ClusterVariable:

@@ -101,6 +101,7 @@ class Inputs:
     authorizer: Any = field(default_factory=Authorizer)
     now: float = math.inf
     equal_objects: EqualObjects | None = None
+    limits_of_equal_objects: object = None
 
     def variables(self, obj: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
         """The test's own."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.settings import Quota
+from planner.devices.claims import ResourceClaim
+from planner.model.settings import Bound, Quota
 from planner.model.volumes import StorageClass
 from tests.webhook.kube.state.test_live_snapshot import World
-from webhook.variables.cluster import cluster_variable, records_of_cluster
+from webhook.cel.values.stand_in import StandIn, StandInRead
+from webhook.variables.cluster import ClusterOfNodes, cluster_variable, records_of_cluster, shared_limits
 
 
 def shown(snapshot: Snapshot) -> dict[str, object]:
@@ -76,11 +78,62 @@ def test_a_cordoned_node_leaves_all_that_policies_see_of_nodes() -> None:
 
 
 def test_volumes_are_no_reason_to_run_policies_again() -> None:
-    """`cluster` does not show them, so the outcomes of policies stay valid. It shows quotas."""
+    """`cluster` does not show them, so the outcomes of policies stay valid. It shows claims."""
     world = World(random.Random(1))
     before = world.picture.snapshot()
     world.picture.record_changed("volumes.classes", "fast", StorageClass("fast"))
     volumes = world.picture.snapshot()
     assert records_of_cluster(volumes) == records_of_cluster(before)
-    world.picture.record_changed("quotas", "team/q", Quota("q", {"pods": 9}, {"pods": 3}))
+    world.picture.record_changed("claims.claims", "team/c", ResourceClaim(()))
     assert records_of_cluster(world.picture.snapshot()) != records_of_cluster(volumes)
+
+
+def of_team(world: World) -> ClusterOfNodes:
+    """The cluster as policies see it that run once for equal objects of the namespace team."""
+    return ClusterOfNodes(world.picture.snapshot(), "team", StandIn)
+
+
+def test_what_a_quota_has_left_is_no_reason_to_run_policies_again() -> None:
+    """It changes with each pod. A policy that reads it runs for each object, the others once."""
+    world = World(random.Random(1))
+    world.picture.record_changed("quotas", "team/q", Quota("q", {"pods": 9}, {"pods": 3}))
+    before = world.picture.snapshot()
+    limits: Any = of_team(world)["limits"]
+    assert "team" in limits
+    assert limits["team"]["ranges"] == []
+    with pytest.raises(StandInRead):
+        list(limits["team"]["quotas"])
+    world.picture.record_changed("quotas", "team/q", Quota("q", {"pods": 9}, {"pods": 2}))
+    after = world.picture.snapshot()
+    assert records_of_cluster(after) == records_of_cluster(before)
+    assert shared_limits(after, "team") == shared_limits(before, "team") == [[], True]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda limits: limits["other"], lambda limits: "other" in limits, len, list],
+    ids=("an entry", "whether there is one", "their number", "all"),
+)
+def test_a_policy_that_reads_limits_of_another_namespace_runs_for_each_object(
+    read: Callable[[Any], object],
+) -> None:
+    """The outcome would be that of other limits after these change."""
+    world = World(random.Random(1))
+    world.picture.record_changed("quotas", "other/q", Quota("q", {"pods": 9}, {"pods": 3}))
+    limits = of_team(world)["limits"]
+    with pytest.raises(StandInRead):
+        read(limits)
+
+
+def test_a_namespace_without_limits_has_none_for_equal_objects() -> None:
+    """Whether it has any is part of what outcomes are kept by."""
+    world = World(random.Random(1))
+    limits: Any = of_team(world)["limits"]
+    assert "team" not in limits
+    assert shared_limits(world.picture.snapshot(), "team") is None
+    bound = Bound("b", "Container", {}, {"cpu": 4000})
+    world.picture.record_changed("bounds", "team/b", (bound,))
+    (entry,) = of_team(world)["limits"]["team"]["ranges"]  # type: ignore[index]
+    assert entry["max"] == {"cpu": 4000}
+    assert of_team(world)["limits"]["team"]["quotas"] == []  # type: ignore[index]
+    assert shared_limits(world.picture.snapshot(), "team") == [[entry], False]

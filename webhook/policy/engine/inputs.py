@@ -86,6 +86,12 @@ class PolicyInputs(Protocol):
     def equal_objects(self) -> EqualObjects | None:
         """The outcomes of policies on objects of former requests; None if they are not reused."""
 
+    @property
+    def limits_of_equal_objects(self) -> object:
+        """What `variables_of_equal_objects` shows of the limits of the object's namespace, as JSON. The owner
+        of `equal_objects` does not keep it constant.
+        """
+
     def variables_of_equal_objects(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """Returns the values of `gang` and `cluster` as `variables` does, with stand-ins
         (`webhook.cel.values.stand_in`) for what differs between equal objects, and for what the owner of
@@ -108,6 +114,7 @@ class BareInputs:
     variable_names: frozenset[str] = frozenset()
     now: float = math.inf
     equal_objects: None = None
+    limits_of_equal_objects: None = None
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """Returns no variables."""

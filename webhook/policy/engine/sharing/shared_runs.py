@@ -3,7 +3,8 @@
 A run of a policy that reads no stand-in has the same outcome for each object with this form
 (`forms/equal_objects.py`), also in later requests. All else that it can read is the same:
 
-- policy, parameter object, form, Namespace, and the content of the variable `gang` are in its key
+- policy, parameter object, form, Namespace with its limits, and the content of the variable `gang` are in its
+  key
 - `cluster` belongs to the owner of `EqualObjects`, who drops it when the nodes change. Values that change
   with pods are stand-ins (`PolicyInputs.variables_of_equal_objects`)
 - the other variables (`OF_ONE_REQUEST`) are stand-ins.
@@ -54,8 +55,8 @@ object itself evaluate them once for all.
 class SharedRuns:
     """The runs of one pass over the policies on a new object and on its only template.
 
-    `former`: the outcomes of former requests. `namespace`: the digest of the Namespace. In `forms`,
-    `variables` and `gangs`, the key is the path of a target.
+    `former`: the outcomes of former requests. `namespace`: the digest of the Namespace and its limits. In
+    `forms`, `variables` and `gangs`, the key is the path of a target.
     """
 
     former: EqualObjects
@@ -88,7 +89,8 @@ class SharedRuns:
         if request.kind != POD and not inputs.templates(obj):
             return None
         # Without a namespace, `namespaceObject` is null.
-        namespace = digest(request.namespace_object if request.namespace else None)
+        space = (request.namespace_object, inputs.limits_of_equal_objects) if request.namespace else None
+        namespace = digest(space)
         return None if namespace is None else cls(former, inputs, namespace)
 
     def form(
