@@ -19,6 +19,7 @@ from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
 from planner.model.settings import DEFAULTS, Bound, Quota, SchedulerSettings
 from planner.model.topology import Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
+from planner.node.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
 from planner.node.topology_manager import NumaNode
 
 
@@ -42,6 +43,7 @@ def snapshot(
     quotas: Mapping[str, Quota] | None = None,
     spaces: Mapping[str, Mapping[str, str]] | None = None,
     priorities: PriorityClasses = NO_CLASSES,
+    runtime_classes: RuntimeClasses = NO_RUNTIME_CLASSES,
     volumes: Volumes = NO_VOLUMES,
     growth: Iterable[GrowingPool | AutoscalerGroup] = (),
     settings: SchedulerSettings = DEFAULTS,
@@ -65,6 +67,7 @@ def snapshot(
         quotas=quotas or {},
         spaces=spaces or {},
         priorities=priorities,
+        runtime_classes=runtime_classes,
         volumes=volumes,
         growth=tuple(growth),
         settings=settings,

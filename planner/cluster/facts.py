@@ -19,6 +19,7 @@ from planner.cluster.infrastructure import Infrastructure
 from planner.devices.claims import Claims
 from planner.model.priority import PriorityClasses
 from planner.model.volumes import Volumes
+from planner.node.runtime_class import RuntimeClasses
 from planner.persistent.persistent_map import PersistentMap, may_differ
 
 _KEPT = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
@@ -27,7 +28,12 @@ _KEPT = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache
 """
 
 
-_PARTS: Mapping[str, type] = {"claims": Claims, "volumes": Volumes, "priorities": PriorityClasses}
+_PARTS: Mapping[str, type] = {
+    "claims": Claims,
+    "volumes": Volumes,
+    "priorities": PriorityClasses,
+    "runtime_classes": RuntimeClasses,
+}
 """Fields of `Infrastructure` whose own fields are the facts."""
 
 
@@ -56,6 +62,7 @@ RECORDS = (
     "volumes.volumes",
     "volumes.classes",
     "priorities.by_name",
+    "runtime_classes.by_name",
 )
 """The facts that are mappings with one record for each object."""
 

@@ -35,6 +35,7 @@ from planner.model.topology import HOSTNAME, Domain, Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import empty_numa_state
+from planner.node.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
 from planner.persistent.persistent_map import PersistentMap
 
@@ -89,6 +90,7 @@ class Infrastructure:
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     priorities: PriorityClasses = NO_CLASSES
+    runtime_classes: RuntimeClasses = NO_RUNTIME_CLASSES
     volumes: Volumes = NO_VOLUMES
     growth: tuple[GrowingPool | AutoscalerGroup, ...] = ()
     resources_tolerated: bool | None = None

@@ -60,6 +60,11 @@ class NodeWords:
     ) -> None:
         raised = (pod_class.shape.raised for pod_class in pod_classes)
         self._raised = {name: was for amounts in raised for name, was in amounts.items()}
+        self._overhead = {
+            name: (amount, f"{show(name, amount)} overhead of RuntimeClass {pod_class.shape.runtime_class}")
+            for pod_class in pod_classes
+            for name, amount in pod_class.shape.overhead.items()
+        }
         self._pod_classes = pod_classes
         self._occupied, self._base = occupied, base
 
@@ -115,15 +120,18 @@ class NodeWords:
     def _shortage(self, resource: str, count: int, largest: int, need: int) -> str:
         has, free = "has" if count == 1 else "have", " free" if self._occupied else ""
         bound = "" if count == 1 else "at most "
+        overhead, words = self._overhead.get(resource, (0, ""))
         if resource in self._raised:
-            stated = self._raised[resource]
+            stated = self._raised[resource] - overhead
             return (
                 f"{has} {bound}{show(resource, largest)} {resource}{free} of the {show(resource, need)} that "
-                f"policies give a pod (it states {show(resource, stated) if stated else 'none'})"
+                f"policies give a pod (it states {show(resource, stated) if stated else 'none'}"
+                f"{f', and has {words}' if words else ''})"
             )
         if largest <= 0:  # below 0 if bound pods and reservations together take more than the node has
             return f"{has} no {resource}{free}"
-        return f"{has} {bound}{show(resource, largest)} of {show(resource, need)} {resource}{free}"
+        extra = f" (of which {words})" if words else ""
+        return f"{has} {bound}{show(resource, largest)} of {show(resource, need)} {resource}{free}{extra}"
 
     def _values(self, cause: str) -> str:
         """Returns the existing values of the label in the cause, if no node has a requested value."""
@@ -132,7 +140,12 @@ class NodeWords:
         for pod_class in self._pod_classes:
             for key, value in pod_class.shape.node_selector.items():
                 if cause == f"{SELECTOR}{key}={value}":
-                    return values_words(self._base, key, (value,))
+                    values = values_words(self._base, key, (value,))
+                    by_class = self._base.runtime_classes.selects(pod_class.shape, key, value)
+                    selected_by = (
+                        f"RuntimeClass {pod_class.shape.runtime_class} selects it" if by_class else ""
+                    )
+                    return "; ".join(filter(None, (selected_by, values)))
             for requirement in _only_term(pod_class):
                 if cause == affinity_cause(requirement) and requirement.operator != "NotIn":
                     return values_words(self._base, requirement.key, requirement.values)

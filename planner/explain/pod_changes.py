@@ -172,8 +172,9 @@ def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yields the labels that node selectors and required node affinity select, as (key, first value)."""
+    classes = problem.snapshot.base.runtime_classes
     for shape in _shapes(problem, names):
-        yield from shape.node_selector.items()
+        yield from (pair for pair in shape.node_selector.items() if not classes.selects(shape, *pair))
         for term in shape.affinity:
             yield from ((r.key, r.values[0]) for r in term if r.operator == "In" and r.values)
 
@@ -254,8 +255,9 @@ def own_amounts(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
     for resources in (*[[name] for name in raised], *([raised] if len(raised) > 1 else [])):
         for eighths in _EIGHTHS:
             amounts = {s.name: _reduced(s.shape, resources, eighths) for s in pod_sets}
-            if all(map(all, map(dict.values, amounts.values()))):
-                yield Change(_amount_words(problem, amounts), problem.with_requests(amounts))
+            own = _without_overhead(problem, amounts)
+            if all(map(all, map(dict.values, own.values()))):
+                yield Change(_amount_words(problem, own), problem.with_requests(amounts))
 
 
 def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> dict[str, int]:
@@ -263,8 +265,9 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
 
     CPU and memory are rounded down to whole cores and GiB. No amount is below what the pod's author stated.
     """
+    own, overhead = shape.requests_without_overhead, Counter(shape.overhead)
     return {
-        name: max(stated, shape.requests[name] * eighths // 8 // (unit := _UNITS.get(name, 1)) * unit)
+        name: max(stated, own[name] * eighths // 8 // (unit := _UNITS.get(name, 1)) * unit + overhead[name])
         for name, stated in shape.raised.items()
         if name in resources
     }
@@ -282,8 +285,20 @@ def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str])
         have = {name: largest([space], pod_class, name) for name in requests if not share_named(name)}
         lacking = {name: n for name, n in have.items() if n < requests[name]}
         offers |= {name: lacking for name, _ in pod_class.parts if lacking and name in names}
-    if offers and all(map(all, map(dict.values, offers.values()))):
-        yield Change(_amount_words(problem, offers), problem.with_requests(offers))
+    own = _without_overhead(problem, offers)
+    if offers and all(map(all, map(dict.values, own.values()))):
+        yield Change(_amount_words(problem, own), problem.with_requests(offers))
+
+
+def _without_overhead(
+    problem: PlacementProblem, amounts: Mapping[str, dict[str, int]]
+) -> dict[str, dict[str, int]]:
+    """Returns these amounts, by PodSet, without the overhead of the pods' RuntimeClass, at least 0."""
+    overheads = {pod_set.name: pod_set.shape.overhead for pod_set in problem.asked.pod_sets}
+    return {
+        name: {resource: max(0, n - overheads[name].get(resource, 0)) for resource, n in own.items()}
+        for name, own in amounts.items()
+    }
 
 
 def _pod_classes(problem: PlacementProblem, tree: TopologyTree) -> tuple[PodClass, ...]:

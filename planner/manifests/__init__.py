@@ -6,7 +6,7 @@
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topologies`: Topology objects, and topologies inferred from labels
 - `schedulers`: which scheduling systems are installed, with their queues and topologies
-- `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
+- `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses, RuntimeClasses
 - `reservation`: reads and writes a Reservation; `nccl_job`: a job that measures the fabric between nodes
 - `node_checks`: faults of nodes: labels, GPU feature discovery, kubelet settings
 - `requirements`: label selectors and node selector terms

@@ -4,9 +4,9 @@ It reads Nodes, bound pods, Topologies (of KAI, of Kueue with its ResourceFlavor
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices, DeviceClasses, DeviceTaintRules,
 ComputeDomains, PersistentVolumes with their claims and StorageClasses, node pools that may grow (of
 Karpenter, of Cluster API, from the Cluster Autoscaler's status), schedulers' ConfigMaps, LimitRanges,
-ResourceQuotas, PriorityClasses and Namespaces. Queues, CustomResourceDefinitions and other kinds of
-scheduling systems show which of these systems are installed. Objects of other kinds are counted and ignored.
-Invalid objects raise `InputError` with file, object and field.
+ResourceQuotas, PriorityClasses, RuntimeClasses and Namespaces. Queues, CustomResourceDefinitions and other
+kinds of scheduling systems show which of these systems are installed. Objects of other kinds are counted and
+ignored. Invalid objects raise `InputError` with file, object and field.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
 from planner.model.settings import DEFAULTS, SchedulerSettings
 from planner.model.topology import Link, Topology
+from planner.node.runtime_class import RuntimeClasses
 
 SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
 """The API groups of the Topology kinds. If Topologies of two kinds have the same name, the kind that comes
@@ -100,6 +101,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         ignored=dict(result.ignored),
         settings=result.settings,
         claims=replace(NO_CLAIMS, slices=gathered(result.slices, result.taint_rules), engine=engine),
+        runtime_classes=RuntimeClasses(complete="runtime_classes.by_name" in result.records),
         growth=result.growth,
         schedulers=result.signs.seen(scheduler_pods(result.pods.values()), result.topologies),
     )

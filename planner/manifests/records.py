@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from planner.manifests.devices import claim_from, class_from, domain_template
 from planner.manifests.fields import mapping, text, texts
 from planner.manifests.numa import numa_from
-from planner.manifests.settings import bounds_from, priority_class_from, quota_from
+from planner.manifests.settings import bounds_from, priority_class_from, quota_from, runtime_class_from
 from planner.manifests.volumes import storage_class_from, volume_claim_from, volume_from
 from planner.model.errors import Where
 
@@ -45,6 +45,9 @@ RECORD_KINDS: Mapping[tuple[str, str], RecordKind] = {
     ("storage.k8s.io", "StorageClass"): RecordKind("volumes.classes", storage_class_from, namespaced=False),
     ("scheduling.k8s.io", "PriorityClass"): RecordKind(
         "priorities.by_name", priority_class_from, namespaced=False
+    ),
+    ("node.k8s.io", "RuntimeClass"): RecordKind(
+        "runtime_classes.by_name", runtime_class_from, namespaced=False
     ),
     ("topology.node.k8s.io", "NodeResourceTopology"): RecordKind("numa", numa_from, namespaced=False),
     ("resource.k8s.io", "ResourceClaim"): RecordKind("claims.claims", claim_from),

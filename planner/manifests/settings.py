@@ -1,4 +1,5 @@
-"""Reads settings from objects: schedulers' ConfigMaps, LimitRanges, ResourceQuotas and PriorityClasses.
+"""Reads settings from objects: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses and
+RuntimeClasses.
 
 The ConfigMaps are `topology-scheduler-config` (key `config.yaml`, a SchedulerConfig) and
 `kai-scheduler-config`. Weights must not be negative; they are normalised to a sum of 1. In
@@ -11,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.manifests.fields import integer, mapping, maps, text, texts, type_in_words, yaml_text
+from planner.manifests.requirements import tolerations_of
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.priority import PriorityClass
 from planner.model.settings import WEIGHTS, Bound, LevelPolicy, Quota, SchedulerSettings
 from planner.model.topology import HOSTNAME
+from planner.node.runtime_class import RuntimeClass
 
 LEAF_SPINE_CONFIG = "topology-scheduler-config"
 
@@ -166,6 +169,20 @@ def priority_class_from(item: Mapping[str, object], where: Where) -> PriorityCla
     )
     value = integer(item.get("value"), where.at_path("value"))
     return PriorityClass(name, value, item.get("globalDefault") is True)
+
+
+def runtime_class_from(item: Mapping[str, object], where: Where) -> RuntimeClass:
+    """Returns a RuntimeClass, with its overhead in base units. Raises `InputError` for a malformed one."""
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    overhead = mapping(item.get("overhead"), where.at_path("overhead"))
+    fixed = quantity.amounts(overhead.get("podFixed"), where.at_path("overhead.podFixed"), up=True)
+    scheduling = mapping(item.get("scheduling"), where.at_path("scheduling"))
+    return RuntimeClass(
+        text(metadata.get("name"), where.at_path("metadata.name")),
+        {name: amount for name, amount in fixed.items() if amount > 0},
+        texts(scheduling.get("nodeSelector"), where.at_path("scheduling.nodeSelector")),
+        tolerations_of(scheduling, where.at_path("scheduling")),
+    )
 
 
 _TRACKED = ("requests.", "limits.")

@@ -187,6 +187,7 @@ class PodShape:
     hard spread constraints; `priority_class`: the PriorityClass that it names, "" for none;
     `stated_priority`: its `spec.priority`, which is only used for a warning. `gates`: the scheduling gates
     in its spec. `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
+    `runtime_class`: the RuntimeClass that it names, "" for none; `overhead`: the class's part of `requests`.
 
     The fields are as read from the manifest; `ResolvedShape` (planner.model.resolved) adds what they mean in
     one cluster. Fields with `compare=False` do not make two shapes different: they have no effect on the
@@ -208,8 +209,16 @@ class PodShape:
     gates: tuple[str, ...] = field(default=(), compare=False)
     claims: tuple[ClaimUse, ...] = ()
     volumes: tuple[VolumeUse, ...] = ()
+    runtime_class: str = field(default="", compare=False)
+    overhead: Resources = field(default_factory=dict, compare=False)
     stated: Resources | None = field(default=None, compare=False)
     """The requests before policies raised some of them, for messages; None if no policy did."""
+
+    @property
+    def requests_without_overhead(self) -> Resources:
+        """The requests of the containers or of the pod as a whole, which a pod template states too."""
+        left = {name: amount - self.overhead.get(name, 0) for name, amount in self.requests.items()}
+        return {name: amount for name, amount in left.items() if amount or name not in self.overhead}
 
     @property
     def own_requests(self) -> Resources:

@@ -23,7 +23,7 @@ from planner.model.resolved import ResolvedPodGroup, resolved_group
 from planner.model.topology import ROOT, Domain, Topology, topology_named
 from planner.model.words import counted
 from planner.node.eligibility import permits
-from planner.request.device_claims import with_devices
+from planner.request.created_pods import as_admitted, as_created
 from planner.request.levels import level_key
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import topology_request
@@ -59,12 +59,13 @@ def fingerprint(group: PodGroup) -> str:
 
 
 def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
-    """Returns the pods' requests. ResourceClaims are listed only by name, because the devices that they
-    request depend on the cluster.
+    """Returns the pods' requests without what depends on the cluster: ResourceClaims are listed only by name,
+    and the overhead of a RuntimeClass is left out.
     """
     shape = pod_set.shape
+    amounts = sorted(shape.requests_without_overhead.items())
     asked: list[tuple[str, object]] = [
-        (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_claim_spec(n)
+        (n, a) for n, a in amounts if not is_claimed(n) and not is_claim_spec(n)
     ]
     return asked + [("claim", [use.source, use.template]) for use in shape.claims]
 
@@ -80,7 +81,7 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
     Returns None if the request differs from the one for which the place was reserved, or if the place does
     not satisfy the current constraints: the gang must then be planned again.
     """
-    gang = _with_devices(snapshot, group)
+    gang = _as_created(snapshot, group)
     if reservation.fingerprint not in _fingerprints(gang, reservation):
         return None
     try:
@@ -119,14 +120,14 @@ def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
         yield fingerprint(replace(gang, reserve_is_default=False, reserve=held.mode))
 
 
-def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """Returns the gang with its ResourceClaims resolved to devices; with its claims as requested if that
-    fails, for example because no node offers the devices any more.
+def _as_created(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
+    """Returns the gang with its pods as they are created, and its ResourceClaims resolved to devices; with
+    its claims as requested if that fails, for example because no node offers the devices any more.
     """
     try:
-        return with_devices(snapshot, group)
+        return as_created(snapshot, group)
     except Refusal:
-        return resolved_group(group)
+        return resolved_group(as_admitted(snapshot, group))
 
 
 def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") -> Answer:

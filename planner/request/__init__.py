@@ -20,7 +20,7 @@ The modules:
 - `segments`: KAI's segments of a PodSet, the last of which may be short
 - `device_claims`, `pod_affinity`, `topology_spread`: constraints that follow from claims and from other pods
 - `volumes`: the nodes from which the pods' volumes can be used
-- `tolerations`: the tolerations that the API server will add to the pods
+- `created_pods`: what the API server will add to the pods, by their RuntimeClass for example
 - `priority`: warnings for priorities that the API server will refuse
 - `relaxation`: the request with preferred levels relaxed step by step
 - `validation`: contradictions that do not depend on the cluster

@@ -4,7 +4,8 @@ These are all the steps between reading a request and the search, in order; a na
 `PlacementProblem` that holds the result so far:
 
     PodGroup                as read
-      tolerations           added as the API server will add them       tolerations.py
+      created pods          tolerations, RuntimeClass: as the API       created_pods.py
+                            server will add them
       priority              warnings for what the API server refuses    priority.py
       device claims         resource amounts and node requirements      device_claims.py
     .asked
@@ -31,12 +32,12 @@ from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.podgroup import PodGroup, ReserveMode
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
 from planner.model.topology import HOSTNAME
-from planner.request.device_claims import has_claims, in_one_clique, with_devices
+from planner.request.created_pods import as_created, runtime_class_notes
+from planner.request.device_claims import has_claims, in_one_clique
 from planner.request.level_policy import by_policy
 from planner.request.levels import with_numa_nodes
 from planner.request.pod_affinity import with_pod_affinity
 from planner.request.priority import priority_notes
-from planner.request.tolerations import with_resource_tolerations
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import GpuLimit, TopologyRequest, topology_request
 from planner.request.topology_spread import with_topology_spread
@@ -158,13 +159,13 @@ def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
 
     If the request cannot be satisfied as stated, the problem has a `refusal`; nothing is raised.
     """
-    group = with_resource_tolerations(snapshot, group)
     try:
-        asked = with_devices(snapshot, group)
+        asked = as_created(snapshot, group)
     except Refusal as refusal:
         asked = resolved_group(group)
         return PlacementProblem(snapshot, asked, asked).refused(refusal)
-    return _problem(snapshot, asked).noting(*priority_notes(snapshot, group))
+    notes = (*priority_notes(snapshot, group), *runtime_class_notes(snapshot, group))
+    return _problem(snapshot, asked).noting(*notes)
 
 
 def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:

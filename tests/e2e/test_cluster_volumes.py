@@ -1,4 +1,5 @@
-"""Volumes and host ports on a real control plane: the plan uses the nodes that kube-scheduler binds to.
+"""Volumes, host ports and RuntimeClasses on a real control plane: the plan uses the nodes that kube-scheduler
+binds to.
 
 The zones of the nodes are the names of their racks, but rack r3 has no zones. The volumes are real objects
 that the controller manager binds; nothing is mounted, because the kubelets are simulated.
@@ -7,17 +8,23 @@ that the controller manager binds; nothing is mounted, because the kubelets are 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e.api import Json
+from planner.manifests.pods.pod import shape_of
+from planner.model.errors import Where
+from planner.model.podgroup import PodGroup, PodSet
+from planner.planning.plan import plan
+from tests.e2e.api import ApiError, Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas, job, racks_of, reservations
 from tests.e2e.serving import PODS, empty, replicas_of, running
 from tests.e2e.stage import Cluster
 from tests.e2e.verdicts import decided, planned
+from webhook.policy.engine.device_selectors import read_cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 CLAIMS = "/api/v1/namespaces/research/persistentvolumeclaims"
@@ -25,7 +32,9 @@ VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 LOCAL = "kubernetes.io/no-provisioner"
-SEEN = "nodes,pods,pv,pvc,storageclasses"
+RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
+BOUNDS = ("/api/v1/namespaces/research/limitranges", "/api/v1/namespaces/research/resourcequotas")
+SEEN = "nodes,pods,pv,pvc,storageclasses,runtimeclasses"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +52,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def clean(serving: Replicas) -> Iterator[None]:
     """After each test, deletes all applied objects, after which the reservations are released."""
     yield
-    empty(serving.api, JOBS, PODS, CLAIMS, VOLUMES, CLASSES)
+    empty(serving.api, JOBS, PODS, CLAIMS, VOLUMES, CLASSES, RUNTIMES, *BOUNDS)
     wait_until(lambda: not serving.api.items(CLAIMS), "the claims to go", 60)
     wait_until(lambda: not serving.api.items(VOLUMES), "the volumes to go", 60)
 
@@ -93,7 +102,19 @@ def storage_class(name: str, *zones: str, provisioner: str = "example.com/disk")
     }  # fmt: skip
 
 
-FOLDERS = {"PersistentVolume": VOLUMES, "PersistentVolumeClaim": CLAIMS, "StorageClass": CLASSES}
+def runtime_class(name: str, overhead: Json | None = None, **scheduling: Json) -> Json:
+    """A RuntimeClass with the overhead of each pod, and where its pods run."""
+    parts = {"overhead": {"podFixed": overhead}} if overhead else {}
+    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
+    return {**head, "handler": "kata-qemu", **parts, **({"scheduling": scheduling} if scheduling else {})}
+
+
+FOLDERS = {
+    "PersistentVolume": VOLUMES,
+    "PersistentVolumeClaim": CLAIMS,
+    "StorageClass": CLASSES,
+    "RuntimeClass": RUNTIMES,
+}
 
 
 def make(serving: Replicas, *objects: Json) -> None:
@@ -152,6 +173,76 @@ def test_pods_with_one_host_port_get_a_node_each(serving: Replicas) -> None:
         assert hosts == {f"{rack}-n1", f"{rack}-n2"}
 
 
+def test_a_gang_goes_to_the_nodes_of_its_runtime_class_and_holds_its_overhead(serving: Replicas) -> None:
+    """The template has the class's name alone. Its pods have what the class adds, and stay Guaranteed."""
+    make(serving, runtime_class("kata", {"cpu": "250m"}, nodeSelector={ZONE: "r2"}))
+    body = job("sandboxed", 2, runtimeClassName="kata")
+
+    def planned_in_its_zone() -> bool:
+        stored = serving.api.create(JOBS, body, dryRun="All")
+        return '"r2"' in stored["metadata"]["annotations"]["bayplan.dev/placement"]
+
+    wait_until(planned_in_its_zone, "the replica to see the RuntimeClass", 60)
+    serving.api.create(JOBS, body)
+    held = reservations(serving.api)["research/Job/sandboxed"]
+    assert held["status"]["where"] == "r2"
+    pods = running(serving, "sandboxed", 2)
+    assert racks_of(pods) == {"r2"}
+    assert {pod["status"]["qosClass"] for pod in pods} == {"Guaranteed"}
+    assert [pod["spec"]["overhead"] for pod in pods] == [{"cpu": "250m"}] * 2
+    (part,) = held["spec"]["requests"]
+    assert [shape_of(pod["spec"], Where()).requests for pod in pods] == [part["perPod"]] * 2
+
+
+REFUSED = {
+    "a class that does not exist": {"runtimeClassName": "kat"},
+    "another overhead": {"runtimeClassName": "kata", "overhead": {"cpu": "1"}},
+    "an overhead without a class": {"overhead": {"cpu": "1"}},
+    "another value of a label that the class selects": {
+        "runtimeClassName": "kata",
+        "nodeSelector": {ZONE: "r1"},
+    },
+}
+ACCEPTED = {
+    "the class": {"runtimeClassName": "kata"},
+    "the class and its overhead": {"runtimeClassName": "kata", "overhead": {"cpu": "0.25"}},
+    "the class and its label": {"runtimeClassName": "kata", "nodeSelector": {ZONE: "r2"}},
+}
+
+
+def test_the_plan_warns_of_the_pods_that_the_api_server_refuses(serving: Replicas, cluster: Cluster) -> None:
+    """For their RuntimeClass, and of no others."""
+    make(serving, runtime_class("kata", {"cpu": "250m"}, nodeSelector={ZONE: "r2"}))
+    output = cluster.kubectl("get", SEEN, "--all-namespaces", "-o", "json")
+    snapshot = read_cluster([("cluster", json.loads(output.out))])
+    for title, stated in {**REFUSED, **ACCEPTED}.items():
+        spec = {"containers": [{"name": "main", "image": "busybox"}], **stated}
+        group = PodGroup("research/Job/a", (PodSet("main", 1, shape_of(spec, Where())),))
+        warnings = [text for text in plan(snapshot, group).warnings if "the API server refuses" in text]
+        assert bool(warnings) == (title in REFUSED), title
+        if title in REFUSED:
+            with pytest.raises(ApiError):
+                serving.api.create(PODS, pod("a", spec), dryRun="All")
+        else:
+            serving.api.create(PODS, pod("a", spec), dryRun="All")
+
+
+def test_the_overhead_counts_against_a_quota_and_not_against_a_limit_range(serving: Replicas) -> None:
+    """As in `quota.exceeded` and `limits.broken`: with a quarter of a core on top of one."""
+    make(serving, runtime_class("kata", {"cpu": "250m"}))
+    limits, quotas = BOUNDS
+    amounts = {"cpu": "1", "memory": "1Gi"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": amounts}}
+    spec = {"containers": [container], "runtimeClassName": "kata"}
+    bound = {"type": "Pod", "max": {"cpu": "1"}}
+    serving.api.create(limits, {"metadata": {"name": "sizes"}, "spec": {"limits": [bound]}})
+    serving.api.create(PODS, pod("bounded", spec), dryRun="All")
+    serving.api.create(quotas, {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "1"}}})
+    wait_until(lambda: "status" in serving.api.get(f"{quotas}/team"), "the quota to be counted", 60)
+    with pytest.raises(ApiError, match=r"exceeded quota: team, requested: requests\.cpu=1250m"):
+        serving.api.create(PODS, pod("counted", spec), dryRun="All")
+
+
 @dataclass(frozen=True)
 class Case:
     """The objects around a pod: `around` creates them for the pod's name, `spec` is added to the pod."""
@@ -163,6 +254,11 @@ class Case:
 def volumes_of(name: str) -> Json:
     """The pod mounts the claim of its own name."""
     return {"volumes": mounted(name)}
+
+
+def of_class(name: str) -> Json:
+    """The pod has the RuntimeClass of its own name."""
+    return {"runtimeClassName": name}
 
 
 def ports(**port: object) -> Callable[[str], Json]:
@@ -195,6 +291,11 @@ CASES = {
     "class of zone r1 and a volume on r3-n1": Case(
         lambda n: [storage_class(n, "r1"), volume(n, on=(HOST, "r3-n1"), storageClassName=n), claim(n, n)],
         volumes_of,
+    ),
+    "RuntimeClass of zone r1": Case(lambda n: [runtime_class(n, nodeSelector={ZONE: "r1"})], of_class),
+    "RuntimeClass with an overhead": Case(lambda n: [runtime_class(n, {"cpu": "1"})], of_class),
+    "RuntimeClass with an overhead that no node has": Case(
+        lambda n: [runtime_class(n, {"cpu": "1k"})], of_class
     ),
     "a free host port": Case(spec=ports(hostPort=9999)),
     "the taken host port": Case(spec=ports(hostPort=80)),

@@ -351,7 +351,7 @@ class Evaluation:
         remembered = self._gang_read
         if remembered is None or remembered[0] is not workload or remembered[1] is not obj:
             namespace, others = self._context.request.namespace, self._other_members(obj, workload)
-            gang = gang_variable(workload, namespace, "", obj, others, self._reserved)
+            gang = gang_variable(workload, namespace, "", obj, others, self._reserved, self._snapshot)
             remembered = self._gang_read = workload, obj, gang
         return {**remembered[2], "podSet": pod_set}
 

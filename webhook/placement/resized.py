@@ -26,7 +26,7 @@ from planner.planning.beside import beside
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from planner.request.device_claims import with_devices
+from planner.request.created_pods import as_created
 from planner.request.validation import Refusal
 from webhook.placement.hold_limits import HOLD_LIMIT, HoldLimits, over_limit
 from webhook.placement.planning import NO_ROOM_BESIDE
@@ -40,7 +40,7 @@ def resized(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservati
     differ from those of `held`, or if all its nodes have vanished: then no seat can stay.
     """
     try:
-        gang = with_devices(snapshot, group)
+        gang = as_created(snapshot, group)
     except Refusal:
         return None
     amounts = dict(held.requests)

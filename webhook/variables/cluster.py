@@ -80,6 +80,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "claims": {"claims": {}, "templates": {}, "domains": {}},
     "cliques": {},
     "limits": {},
+    "runtimeClasses": {},
     "migNodes": [],
     "watched": False,
     "schedulers": {},

@@ -9,6 +9,8 @@
   GPU feature discovery)
 - `limits`: by namespace, the bounds of its LimitRanges (`ranges`), and of its ResourceQuotas the hard limits
   and what is left (`quotas`)
+- `runtimeClasses`: by name, what each RuntimeClass adds to its pods: `overhead`, `nodeSelector`,
+  `tolerations`
 - `migNodes`: each combination of MIG slices into which nodes are divided, with product and number of nodes
 """
 
@@ -92,6 +94,20 @@ def _limits(snapshot: Snapshot) -> dict[str, dict[str, list[dict[str, object]]]]
     return by_namespace
 
 
+def _runtime_classes(snapshot: Snapshot) -> dict[str, dict[str, object]]:
+    return {
+        name: {
+            "overhead": dict(own.overhead),
+            "nodeSelector": dict(own.node_selector),
+            "tolerations": [
+                {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect}
+                for t in own.tolerations
+            ],
+        }
+        for name, own in snapshot.base.runtime_classes.by_name.items()
+    }
+
+
 def _limits_of(
     by_namespace: dict[str, dict[str, list[dict[str, object]]]], key: str
 ) -> dict[str, list[dict[str, object]]]:
@@ -122,6 +138,7 @@ OF_RECORDS: dict[str, tuple[Callable[[Snapshot], object], tuple[str, ...]]] = {
         ("claims.claims", "claims.templates", "claims.domains"),
     ),
     "limits": (_limits, ("bounds", "quotas")),
+    "runtimeClasses": (_runtime_classes, ("runtime_classes.by_name",)),
 }
 """By key, the functions that compute the values that also depend on records of objects, each with the paths
 of these records (`planner.cluster.facts.RECORDS`).

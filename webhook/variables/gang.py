@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from planner.cluster.snapshot import Snapshot
 from planner.model.pod import DEFAULT_SCHEDULER, PodShape
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.reservation import Reservation
+from planner.node.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
 from webhook.placement.group_members import GroupMember
 from webhook.placement.service_roles import places_of_service, role_of
 from webhook.workloads import Template, Workload
@@ -27,17 +29,19 @@ def gang_variable(
     obj: Mapping[str, Any] = _NOTHING,
     members: Iterable[GroupMember] = (),
     reservations: Iterable[Reservation] = (),
+    snapshot: Snapshot | None = None,
 ) -> dict[str, Any]:
     """Returns the variable `gang`: the gang of an object, and what it requests. If the object has several
     gangs (replicas), the first is returned; gangs of one object differ only if it is a JobSet with exclusive
     topology.
 
     `size`, `gpus`: numbers of pods and whole GPUs of the gang. Amounts in `podSets` are per pod, cpu in
-    millicores, the rest in base units. `podSet`: the name of the PodSet whose template the policy runs on, ""
-    on the workload itself. `labels`, `annotations`: those of the workload, in both cases. `queue`: the queue
-    of the PodGroup that a pod names. `schedulers`: the schedulerNames in the templates, without the default
-    scheduler. `constraint` of a PodSet: applies in addition to that of the gang. `fellows`: pods of other
-    objects in its Kubernetes PodGroups (`members`). `role`: prefill, decode or router, by label or name.
+    millicores, the rest in base units, with the overhead of its RuntimeClass in `snapshot`. `podSet`: the
+    name of the PodSet whose template the policy runs on, "" on the workload itself. `labels`, `annotations`:
+    those of the workload, in both cases. `queue`: the queue of the PodGroup that a pod names. `schedulers`:
+    the schedulerNames in the templates, without the default scheduler. `constraint` of a PodSet: applies in
+    addition to that of the gang. `fellows`: pods of other objects in its Kubernetes PodGroups (`members`).
+    `role`: prefill, decode or router, by label or name.
     `beside`: the places of the other roles of the same service (`webhook.placement.service_roles`).
     """
     group = workload.gangs[0] if workload.gangs else workload.planned_elsewhere
@@ -47,21 +51,21 @@ def gang_variable(
         "kind": workload.kind,
         "podSet": pod_set,
         "queue": workload.queue,
-        **_size(workload, group),
+        **_size(workload, group, snapshot.base.runtime_classes if snapshot else NO_RUNTIME_CLASSES),
         **_metadata_of(workload, obj),
         **_neighbours(workload, members, reservations),
         **_placement_request(group),
     }
 
 
-def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
+def _size(workload: Workload, group: PodGroup, runtime_classes: RuntimeClasses) -> dict[str, Any]:
     """Returns the number of pods and GPUs, the PodSets, and the number of gangs."""
-    # Computed once for each mapping of requests: templates with equal containers, which may be hundreds,
-    # share one mapping (`shape_of`).
+    # Computed once for each mapping of requests: templates with equal containers and RuntimeClass, which may
+    # be hundreds, share one mapping (`shape_of`).
     amounts: dict[int, dict[str, Any]] = {}
     for pod_set in group.pod_sets:
         if id(pod_set.shape.requests) not in amounts:
-            amounts[id(pod_set.shape.requests)] = _amounts_json(pod_set.shape)
+            amounts[id(pod_set.shape.requests)] = _amounts_json(runtime_classes.admitted(pod_set.shape))
     return {
         "size": group.size,
         "gpus": group.gpus,

@@ -141,6 +141,7 @@ def _node_kinds(base: Infrastructure) -> _NodeKinds:
 
 def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
     """Returns how many nodes of each kind the pod may use, by the index of the kind."""
+    shape = base.runtime_classes.admitted(shape)
 
     def counted() -> dict[int, int]:
         kinds = enumerate(_node_kinds(base).kinds)

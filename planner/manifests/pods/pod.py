@@ -201,6 +201,8 @@ def _read(
         priority_class=text(spec.get("priorityClassName"), where.below("priorityClassName")),
         stated_priority=_stated_priority(spec, where.below("priority")),
         gates=_gates(spec, where.below("schedulingGates")),
+        runtime_class=text(spec.get("runtimeClassName"), where.below("runtimeClassName")),
+        overhead=_overhead(spec, where),
     )
 
 
@@ -252,8 +254,13 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
     _add(total, sidecars)
     _raise(total, peak)
     total.update(_pod_level(spec, total, where))
-    _add(total, quantity.amounts(spec.get("overhead"), where.below("overhead"), up=True))
+    _add(total, _overhead(spec, where))
     return {name: amount for name, amount in total.items() if amount > 0} | {"pods": 1}
+
+
+def _overhead(spec: Mapping[str, object], where: Where) -> dict[str, int]:
+    overhead = quantity.amounts(spec.get("overhead"), where.below("overhead"), up=True)
+    return {name: amount for name, amount in overhead.items() if amount > 0}
 
 
 def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Where) -> dict[str, int]:

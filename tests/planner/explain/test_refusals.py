@@ -15,6 +15,7 @@ from planner.model.host_ports import EVERY_ADDRESS, port_labels, port_terms
 from planner.model.labels import Requirement, Taint
 from planner.model.pod import BoundPod, PodShape, PodTerm
 from planner.model.podgroup import Constraint
+from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from planner.planning.details import details
 from planner.planning.plan import plan
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
@@ -278,3 +279,50 @@ def test_a_request_that_fits_with_cordoned_nodes_is_queued():
     answer = plan(cluster("r1: a\nr1: b cordoned\nr1: c notready"), gang(3))
     assert answer.decision == "queued"
     assert "Of 3 nodes, 1 is cordoned, 1 is not ready and 1 has room for a pod." in answer.message
+
+
+KATA = RuntimeClass("kata", {"cpu": 250, "memory": 2**29}, {"sandbox": "kata"})
+
+
+def of_kata(moment, pod, **selector):
+    """The cluster with RuntimeClass kata, and a gang of one such pod."""
+    classes = RuntimeClasses({"kata": KATA}, complete=True)
+    moment = moment.evolve(base=replace(moment.base, runtime_classes=classes), changed_nodes=frozenset())
+    return moment, gang(pod_set(1, replace(pod, runtime_class="kata", node_selector=selector)))
+
+
+def test_the_overhead_of_a_runtime_class_is_told_apart_from_what_the_pod_asks_for():
+    """The author states amounts without it, and so does the request that would work."""
+    nodes = hall(("H200", 2, {"sandbox": "kata"}, (), {"cpu": 64}))
+    moment, group = of_kata(nodes, shape(cpu=64))
+    assert refusal(moment, group).message == (
+        "No node takes a pod of worker: both nodes have at most 64 of 64250m cpu (of which 250m overhead of "
+        "RuntimeClass kata). Would work: at most 63750m cpu a pod."
+    )
+    assert plan(moment, of_kata(nodes, PodShape({"cpu": 63750, "pods": 1}))[1]).decision == "admitted"
+
+
+def test_amounts_of_policies_are_told_apart_from_the_overhead_too():
+    """The pod states 60 cores, policies gave it 64, and the class adds a quarter."""
+    pod = replace(shape(cpu=64), stated={"cpu": 60_000, "pods": 1})
+    moment, group = of_kata(hall(("H200", 2, {"sandbox": "kata"}, (), {"cpu": 64})), pod)
+    assert refusal(moment, group).message == (
+        "No node takes a pod of worker: both nodes have at most 64 cpu of the 64250m that policies give a "
+        "pod (it states 60, and has 250m overhead of RuntimeClass kata). Would work: limits of 60 cpu a pod."
+    )
+
+
+def test_no_amount_is_suggested_where_the_overhead_alone_is_too_large():
+    """The pods would fit with none, which nobody can ask for."""
+    moment, group = of_kata(hall(("H200", 2, {"sandbox": "kata"}, (), {"memory": 0})), shape(memory=1))
+    assert "Would work" not in refusal(moment, group).message
+
+
+def test_a_label_that_the_runtime_class_selects_is_not_suggested_to_be_left_out():
+    """It is not in the template; the class selects it."""
+    moment, group = of_kata(hall(("H200", 2, {"sandbox": "runc"}, (), {})), shape(cpu=1))
+    message = refusal(moment, group).message
+    assert message == (
+        "No node takes a pod of worker: both nodes lack sandbox=kata (RuntimeClass kata selects it; there is "
+        "runc on 2). No similar request fits either."
+    )

@@ -132,6 +132,14 @@ def test_a_node_that_lacks_what_else_the_pod_asks_for_has_no_say() -> None:
     assert share_of(stated, 0, kinds) == GpuPortion(27, 247 * GI)
 
 
+def test_the_overhead_of_as_many_pods_as_the_node_takes_is_left_out_of_the_shares() -> None:
+    """Eight pods of one GPU have it eight times, a pod of all eight once."""
+    kinds, overhead = node_groups([DGX]), {"cpu": 1000, "memory": 4 * GI}
+    assert share_of(replace(asking(1), overhead=overhead), 0, kinds) == GpuPortion(26, 243 * GI)
+    whole = share_of(replace(asking(8), overhead=overhead), 0, kinds)
+    assert whole == GpuPortion(27, 247 * GI - 4 * GI // 8)
+
+
 def test_too_many_gpus_share_the_whole_of_the_node_so_that_only_they_are_too_many() -> None:
     """Sixteen GPUs' shares together are no more than the node has."""
     share = share_of(asking(16), 0, node_groups([T4, DGX]))

@@ -12,7 +12,7 @@ from planner.search.outcome import assignments_of
 from planner.search.place import place
 from tests.builders import gang, pod_set, racks, shape
 
-STEPS = ("with_devices", "_with_cluster_constraints", "check", "candidates", "topology_request")
+STEPS = ("as_created", "_with_cluster_constraints", "check", "candidates", "topology_request")
 
 
 def nodes_of(outcome) -> set[str]:
@@ -45,7 +45,7 @@ def test_a_request_is_resolved_once(monkeypatch, pods):
     if answer.decision == "admitted":
         assert once == dict.fromkeys(STEPS, 1)
     else:
-        assert once["with_devices"] == 1, "requests nearby have no claims to resolve anew"
+        assert once["as_created"] == 1, "requests nearby have no claims to resolve anew"
 
 
 def test_what_was_asked_stays_as_it_was_read():

@@ -19,7 +19,7 @@ from planner.manifests.node_checks.labels import check_labels
 from planner.manifests.node_checks.mig_plan import plan_mig
 from planner.model.errors import InputError, Where
 from planner.model.resources import GPU, MIG_CONFIG_LABEL
-from planner.request.tolerations import with_resource_tolerations
+from planner.request.created_pods import as_admitted
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
 from webhook.cli.common.standing_words import add_kubeconfig, in_files, quiet
@@ -93,7 +93,7 @@ def run_mig(args: argparse.Namespace) -> int:
     """
     seen = _seen(args)
     gangs = inputs.gangs(args.filename) if args.filename else list(seen.waiting.values())
-    plan = plan_mig(seen.snapshot, [with_resource_tolerations(seen.snapshot, gang) for gang in gangs])
+    plan = plan_mig(seen.snapshot, [as_admitted(seen.snapshot, gang) for gang in gangs])
     for words in (*plan.unplaced, *plan.warnings):
         inputs.note(words)
     for name, config in plan.by_node.items():

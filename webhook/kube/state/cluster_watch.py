@@ -103,11 +103,15 @@ EXTRAS = (
     Extra("", "persistentvolumeclaims", "PersistentVolumeClaim"),
     Extra("storage.k8s.io", "storageclasses", "StorageClass"),
     Extra("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
+    Extra("node.k8s.io", "runtimeclasses", "RuntimeClass"),
     Extra("karpenter.sh", "nodepools", "NodePool", has_status=True),
     Extra("cluster.x-k8s.io", "machinedeployments", "MachineDeployment", has_status=True),
     Extra("", "configmaps", "ConfigMap", STATUS_CONFIG, condensed),
     *(Extra("", "configmaps", "ConfigMap", name) for name in SCHEDULER_CONFIGS),
 )
+
+
+_RUNTIME_CLASSES = ("node.k8s.io", "RuntimeClass")
 
 
 GANGS = (
@@ -138,6 +142,8 @@ class ClusterWatch(Watches):
         self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
         self._static_problem = ""
+        self._described_without: list[tuple[str, str]] = []
+        """What `_unread` returned when `_static` was read."""
         self.news = asyncio.Event()
         """Set after each change of the snapshot; the waiting task clears it."""
         described = (
@@ -214,7 +220,15 @@ class ClusterWatch(Watches):
         if self.waiting():
             return None
         with self._lock:
+            if self._unread() != self._described_without:
+                self._picture.redescribe()
             return self._picture.snapshot()
+
+    def _unread(self) -> list[tuple[str, str]]:
+        """Returns the group and kind of the resources that may not be listed."""
+        reflectors = self.reflectors[-len(EXTRAS) - len(GANGS) :]
+        extras = zip(reflectors, (*EXTRAS, *GANGS), strict=True)
+        return [(extra.group, extra.kind) for reflector, extra in extras if reflector.forbidden]
 
     def _described(self) -> Infrastructure:
         """Returns the current topologies, slices, settings and schedulers; the last valid ones if two objects
@@ -224,10 +238,11 @@ class ClusterWatch(Watches):
             stores = zip(EXTRAS, self._extras, strict=True)
             items = [item for extra, store in stores if not extra.record for item in store.items.values()]
             read = read_cluster(("", item) for item in (*items, *self._schedulers.definitions())).base
-            extras = zip(self.reflectors[-len(EXTRAS) - len(GANGS) :], (*EXTRAS, *GANGS), strict=True)
-            unread = [(extra.group, extra.kind) for reflector, extra in extras if reflector.forbidden]
+            unread = self._described_without = self._unread()
             seen = watched(read.schedulers, self._schedulers.pods(), unread)
-            self._static, self._static_problem = replace(read, schedulers=seen), ""
+            complete = replace(read.runtime_classes, complete=_RUNTIME_CLASSES not in unread)
+            self._static = replace(read, schedulers=seen, runtime_classes=complete)
+            self._static_problem = ""
         except InputError as error:  # two objects contradict each other
             self._static_problem = str(error)
         return self._static

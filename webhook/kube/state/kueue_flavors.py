@@ -16,6 +16,7 @@ from planner.model.labels import selects
 from planner.model.pod import NodeSelection
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
+from planner.request.created_pods import as_admitted
 from webhook.kube.state.gangs import Unbound
 
 Selections = Mapping[str, Sequence[NodeSelection]]
@@ -52,6 +53,7 @@ def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
     counts for each PodSet whose pods have the same requests.
     """
     bound = list(snapshot.bound.of_gang(group.name, reservation_id(group.name)))
+    group = as_admitted(snapshot, group)
     return {
         pod_set.name: [
             pod.selection

@@ -17,6 +17,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
+from planner.request.created_pods import as_admitted
 from webhook.placement.shared_gangs.seats import GangSeats
 from webhook.workloads import Workload
 from webhook.workloads.shared_gangs.merge import pod_set_in, with_whole_gang
@@ -104,7 +105,8 @@ def seated_gang(
     Members whose annotations name the reservation have seats already; members that wait get free ones.
     `group`: the gang as its members request it. `bound`: the requests of each bound pod of the gang."""
     kept = GangSeats(held, snapshot.nodes)
-    listed = sorted(members, key=lambda member: member.workload.name)
+    admitted = (_with_admitted_pods(snapshot, group, member) for member in members)
+    listed = sorted(admitted, key=lambda member: member.workload.name)
     placed = [member for member in listed if held.id in member.ids]
     seats: dict[str, SeatNames] = {}
     shapes: dict[str, PodSet] = {}
@@ -149,6 +151,17 @@ def with_added_seats(
         holds=True,
     )
     return workload, names
+
+
+def _with_admitted_pods(snapshot: Snapshot, group: PodGroup, member: GangMember) -> GangMember:
+    """Returns the member with its own PodSets as the API server admits their pods. Seats and bound pods are
+    recognised by their amounts, and these contain the overhead of a RuntimeClass.
+    """
+    share = member.workload.share
+    if share is None:
+        return member
+    own = as_admitted(snapshot, replace(group, pod_sets=share.own)).pod_sets
+    return replace(member, workload=replace(member.workload, share=replace(share, own=own)))
 
 
 def _renamed(pod_sets: Iterable[PodSet], names: SeatNames) -> tuple[PodSet, ...]:

@@ -24,7 +24,7 @@ from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resolved import ResolvedShape
 from planner.planning.replay import fingerprint
-from planner.request.device_claims import with_devices
+from planner.request.created_pods import as_created
 from planner.request.validation import Refusal
 from planner.request.volumes import with_volumes
 from webhook.placement.hold import is_full
@@ -84,7 +84,7 @@ def _arriving(snapshot: Snapshot, group: PodGroup, share: GangShare) -> Mapping[
     """Returns the shape of the pods of each of the object's PodSets, with the devices that they claim and the
     nodes that their volumes exclude."""
     with suppress(Refusal):  # the plan will report it
-        own = with_volumes(snapshot, with_devices(snapshot, replace(group, pod_sets=share.own)))
+        own = with_volumes(snapshot, as_created(snapshot, replace(group, pod_sets=share.own)))
         return {pod_set.name: pod_set.shape for pod_set in own.pod_sets}
     return {}
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.model.pod import PodShape
+from planner.model.resources import Resources
 from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, NodeGroup, could_take, requested_gpus
 
 
@@ -32,20 +33,25 @@ def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> GpuPo
     requests no GPU, or no suitable node is known.
     """
     asked = requested_gpus(shape.requests)
-    if not asked and not claimed:
+    gpus = sum(asked.values()) + claimed
+    if not gpus:
         return None
     able = could_take(kinds, shape, claimed)
     able = able or [kind for kind in kinds if _offered(kind, asked) and kind.admits(shape)]
-    shares = [_share(kind, asked, claimed) for kind in able]
+    shares = [_share(kind, max(_offered(kind, asked), gpus), gpus, shape.overhead) for kind in able]
     if not shares:
         return None
     return GpuPortion(min(share.cpu for share in shares), min(share.memory for share in shares))
 
 
-def _share(kind: NodeGroup, asked: Mapping[str, int], claimed: int) -> GpuPortion:
-    gpus = max(_offered(kind, asked), sum(asked.values()) + claimed)
-    cpu = max(0, kind.allocatable.get("cpu", 0) - RESERVE_CPU) // (1000 * gpus)
-    return GpuPortion(cpu, max(0, kind.allocatable.get("memory", 0) - RESERVE_MEMORY) // gpus)
+def _share(kind: NodeGroup, gpus: int, gpus_per_pod: int, overhead: Resources) -> GpuPortion:
+    """Returns what is left for each of the node's `gpus`, after the overhead of as many pods as it takes."""
+
+    def left(resource: str, reserve: int) -> int:
+        taken = reserve + gpus // gpus_per_pod * overhead.get(resource, 0)
+        return max(0, kind.allocatable.get(resource, 0) - taken)
+
+    return GpuPortion(left("cpu", RESERVE_CPU) // (1000 * gpus), left("memory", RESERVE_MEMORY) // gpus)
 
 
 def _offered(kind: NodeGroup, asked: Mapping[str, int]) -> int:

@@ -28,7 +28,9 @@ def broken(pod: Json, ranges: Json) -> list[str]:
     texts: list[str] = []
     for limit_range in ranges or ():
         bounded: list[tuple[str, Mapping[str, int]]] = (
-            [("the pod", effective_request(spec, Where()))] if limit_range["type"] == "Pod" else []
+            [("the pod", effective_request({**spec, "overhead": {}}, Where()))]
+            if limit_range["type"] == "Pod"
+            else []
         )
         if limit_range["type"] == "Container":
             bounded = list(_containers(spec))

@@ -8,6 +8,7 @@ resource is left unchanged, and `qos.unraised` says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -15,12 +16,14 @@ from typing import Any
 
 import orjson
 
-from planner.manifests.pods.pod import AS_SENT, effective_request, shape_of, spec_content, spec_of
+from planner.manifests.pods.pod import AS_SENT, effective_request, spec_content, spec_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
 from planner.model.quantity import amount, show
+from planner.model.resources import Resources
 from planner.node.node_groups import NodeGroup, could_take
 from webhook.cel import Function
+from webhook.policy.functions.admitted_shape import admitted_shape
 from webhook.policy.functions.container_amounts import (
     RESOURCES,
     AmountRules,
@@ -61,6 +64,11 @@ class _Task:
     rules: Mapping[str, Json]
     ranges: Sequence[Mapping[str, Json]]
 
+    @property
+    def overhead(self) -> Resources:
+        """The overhead of the pod's RuntimeClass, which counts on the node and not for the QoS class."""
+        return self.shape.overhead if self.shape is not None else {}
+
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
@@ -77,10 +85,12 @@ class _Amounts:
 
 
 def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
-    """`qos.guaranteed(pod, {nodeKinds, claims, ranges, rules})`: the amounts that make a pod Guaranteed.
+    """`qos.guaranteed(pod, {nodeKinds, claims, ranges, rules, runtimeClasses})`: the amounts that make a pod
+    Guaranteed.
 
-    `nodeKinds`: `cluster.nodeKinds`. `claims`: from `devices.claimed`. `ranges`: the namespace's LimitRanges
-    in `cluster.limits`. `rules`: the parameters of the policy `guaranteed-qos`, which calls this function.
+    `nodeKinds`, `runtimeClasses`: of `cluster`. `claims`: from `devices.claimed`. `ranges`: the namespace's
+    LimitRanges in `cluster.limits`. `rules`: the parameters of the policy `guaranteed-qos`, which calls this
+    function.
 
     `containers`: for each container `list`, `name` and `amounts`, which apply to requests and limits alike.
     `pod`: the amounts of the pod's own resources, {} if it has none. A resource without an amount is left as
@@ -105,13 +115,15 @@ def unraised(pod: Json, around: Json) -> list[str]:
     what would work. Same arguments as `qos.guaranteed`.
     """
     task, chosen = _answer(pod, around)
-    asked = task.shape.requests if task.shape else {}
+    asked = task.shape.requests_without_overhead if task.shape else {}
     sentences = []
     for name, wanted in chosen.kept.items():
-        largest = max(kind.allocatable.get(name, 0) for kind in task.able)
+        overhead = task.overhead.get(name, 0)
+        largest = max(kind.allocatable.get(name, 0) for kind in task.able) - overhead
+        beside = " beside the overhead of its RuntimeClass" if overhead else ""
         sentences.append(
             f"to be Guaranteed it would ask for {show(name, wanted)} {name}, and the most that any node has "
-            f"which could take it is {show(name, largest)}: its requests stay at "
+            f"which could take it is {show(name, largest)}{beside}: its requests stay at "
             f"{show(name, asked.get(name, 0))}. What would work: limits of at most {show(name, largest)} "
             f"{name} together"
         )
@@ -141,7 +153,9 @@ def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
     """
     spec = _map(_map(pod).get("spec"))
     content = spec_content(spec)
-    kinds, others = around["nodeKinds"], [around["claims"], around["ranges"], around["rules"]]
+    classes = around.get("runtimeClasses", {})
+    own_class = {name: entry for name, entry in classes.items() if name == spec.get("runtimeClassName")}
+    kinds, others = around["nodeKinds"], [around["claims"], around["ranges"], around["rules"], own_class]
     try:
         text = orjson.dumps(others, None, AS_SENT)
     except TypeError:  # something that is not plain JSON, whose text could equal that of another value
@@ -170,10 +184,11 @@ def _task(
     device_claims: Sequence[Mapping[str, Json]],
     ranges: Sequence[Mapping[str, Json]],
     rules: Mapping[str, Json],
+    runtime_class: Mapping[str, Mapping[str, Json]],
 ) -> _Task:
     claims = _claims(device_claims, kinds)
     containers = _stated(spec, claims)
-    shape = _shape(spec)
+    shape = admitted_shape(spec, runtime_class)
     claimed = sum(gpus for gpus, _ in claims.values())
     return _Task(
         spec,
@@ -185,14 +200,6 @@ def _task(
         rules,
         [bounds for bounds in ranges if bounds["type"] == "Container"],
     )
-
-
-def _shape(spec: Mapping[str, Json]) -> PodShape | None:
-    """Returns the scheduling fields of the pod; None if it is malformed, which the API server refuses."""
-    try:
-        return shape_of(spec, Where())
-    except ValueError:
-        return None
 
 
 def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) -> dict[str, tuple[int, int]]:
@@ -285,7 +292,8 @@ def _chosen(task: _Task) -> tuple[_Task, _Amounts]:
 
 
 def _fits(task: _Task, requests: Mapping[str, int]) -> bool:
-    return any(kind.has_amounts(requests) for kind in task.able)
+    total = Counter(requests) + Counter(task.overhead)
+    return any(kind.has_amounts(total) for kind in task.able)
 
 
 def _pod_amounts(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | None:
@@ -341,13 +349,13 @@ def _equal_pod_amount(task: _Task, own: tuple[Json, Json], rules: AmountRules) -
 
 
 def _effective(task: _Task, chosen: _Amounts) -> dict[str, int] | None:
-    """Returns the requests that the scheduler would count for the pod with these amounts; None if the pod is
-    malformed.
+    """Returns the requests of the pod with these amounts, without the overhead of its RuntimeClass, which is
+    no part of what the pod states; None if the pod is malformed.
     """
     if task.shape is None:
         return None
     try:
-        return effective_request(_spec_with(task, chosen), Where())
+        return effective_request({**_spec_with(task, chosen), "overhead": {}}, Where())
     except ValueError:
         return None
 

@@ -35,8 +35,8 @@ _OUTLINES: Final[Mapping[str, Any]] = {
     },
     "cluster": _names(
         "known topologies aliases hostless levels nodePools mig resources gpuShare nodeKinds largestFree "
-        "domains gpuNodes nodes gpus numa claims cliques limits migNodes watched schedulers queues followed "
-        "queueTopologies"
+        "domains gpuNodes nodes gpus numa claims cliques limits runtimeClasses migNodes watched schedulers "
+        "queues followed queueTopologies"
     ),
 }
 """By variable: a map of fields, a list with such a map, or None for a value whose content is not checked."""

@@ -152,6 +152,19 @@ def of_kind(kind: str) -> Extra:
     return next(extra for extra in EXTRAS if extra.kind == kind)
 
 
+def test_a_right_that_is_taken_away_is_noticed_without_another_change() -> None:
+    """Whether a RuntimeClass that a pod names exists is then not known."""
+    cluster_watch = watch()
+    before = cluster_watch.snapshot()
+    reflector = cluster_watch.reflectors[3 + EXTRAS.index(of_kind("RuntimeClass"))]
+    reflector.forbidden = True
+    after = cluster_watch.snapshot()
+    assert before is not None
+    assert after is not None
+    assert (before.base.runtime_classes.complete, after.base.runtime_classes.complete) == (True, False)
+    assert cluster_watch.snapshot() is after
+
+
 def test_a_claim_that_changes_leaves_all_other_objects_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim changes each time a pod starts. To read 20,000 claims again took half a second of the next
     decision.

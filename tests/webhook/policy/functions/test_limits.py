@@ -27,6 +27,13 @@ def test_each_broken_bound_is_told_with_both_numbers():
     ]
 
 
+def test_the_overhead_of_a_runtime_class_does_not_count_against_a_limit_range():
+    """As the API server has it: a LimitRange bounds what the containers ask for."""
+    within = pod(cpu="5")
+    within["spec"]["overhead"] = {"cpu": "1"}
+    assert broken(within, [bound("Pod", None, {"cpu": 5000})]) == []
+
+
 def test_what_is_within_bounds_or_bounded_otherwise_is_silent():
     """A PersistentVolumeClaim's bounds are no pod's."""
     ranges = [

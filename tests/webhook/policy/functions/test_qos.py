@@ -195,3 +195,77 @@ def test_the_kinds_of_former_nodes_are_not_kept() -> None:
         former.append(weakref.ref(kinds))
     del kinds
     assert sum(kinds() is not None for kinds in former) <= 4
+
+
+KATA: Json = {
+    "overhead": {"cpu": 250, "memory": 2 * GI},
+    "nodeSelector": {"sandbox": "kata"},
+    "tolerations": [],
+}
+
+
+def of_kata(pod: Json) -> Json:
+    """The pod of a template that names the RuntimeClass."""
+    return {**pod, "spec": {**pod["spec"], "runtimeClassName": "kata"}}
+
+
+def created(pod: Json) -> Json:
+    """What the API server creates of it."""
+    own = {"overhead": {"cpu": "250m", "memory": "2Gi"}, "nodeSelector": {"sandbox": "kata"}}
+    return {**pod, "spec": {**pod["spec"], **own}}
+
+
+def sandboxed(cpu: int, memory: int, gpus: int) -> Json:
+    """What a policy hands on in a cluster of one node of the class and a small one that is not."""
+    own = Node("k", {"sandbox": "kata"}, node(cpu, memory, gpus).allocatable)
+    return {**around(own, node(4, 8, gpus)), "runtimeClasses": {"kata": KATA}}
+
+
+@settings(max_examples=300)
+@given(pod=pods(), cpu=st.integers(4, 500), memory=st.integers(8, 3000), gpus=st.integers(1, 8))
+def test_a_template_gets_what_the_pods_get_that_are_created_from_it(
+    pod: Json, cpu: int, memory: int, gpus: int
+) -> None:
+    """Policies run on both, and would else change the pods once more."""
+    template, cluster = of_kata(pod), sandboxed(cpu, memory, gpus)
+    assert guaranteed(template, cluster) == guaranteed(created(template), cluster)
+    assert unraised(template, cluster) == unraised(created(template), cluster)
+
+
+@settings(max_examples=300)
+@given(pod=pods(), cpu=st.integers(4, 500), memory=st.integers(8, 3000), gpus=st.integers(1, 8))
+def test_the_overhead_of_the_runtime_class_is_left_room_for(
+    pod: Json, cpu: int, memory: int, gpus: int
+) -> None:
+    """A pod that fits its node with the overhead still fits with it once it is Guaranteed."""
+    cluster = sandboxed(cpu, memory, gpus)
+    kind = cluster["nodeKinds"][0]
+    if kind.has_amounts(effective(created(of_kata(pod)))):
+        after = mended(of_kata(pod), cluster)
+        assert kind.has_amounts(effective(created({**pod, "spec": {**pod["spec"], **after["spec"]}})))
+
+
+def test_the_overhead_is_no_part_of_the_amounts_of_the_pod_as_a_whole() -> None:
+    """The QoS class is that of the stated amounts; the overhead counts on the node alone."""
+    pod: Json = {
+        "spec": {
+            "resources": {"limits": {"cpu": "8"}},
+            "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "4Gi"}}}],
+        }
+    }
+    cluster = sandboxed(64, 512, 8)
+    assert guaranteed(of_kata(pod), cluster)["pod"] == {"cpu": "8", "memory": "4Gi"}
+    assert guaranteed(created(of_kata(pod)), cluster)["pod"] == {"cpu": "8", "memory": "4Gi"}
+
+
+def test_what_would_work_is_what_the_author_can_state() -> None:
+    """The largest node less the overhead."""
+    limits = {"nvidia.com/gpu": 1, "cpu": "64", "memory": "4Gi"}
+    resources = {"limits": limits, "requests": {"cpu": "8", "memory": "4Gi"}}
+    pod: Json = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
+    (sentence,) = unraised(of_kata(pod), sandboxed(64, 512, 8))
+    assert sentence == (
+        "to be Guaranteed it would ask for 64 cpu, and the most that any node has which could take it is "
+        "63750m beside the overhead of its RuntimeClass: its requests stay at 8. What would work: limits of "
+        "at most 63750m cpu together"
+    )

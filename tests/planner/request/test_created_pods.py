@@ -1,4 +1,4 @@
-"""Tests taints that are named after extended resources, for which the API server adds tolerations."""
+"""Tests what the API server adds to created pods, for extended resources and by RuntimeClass."""
 
 from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""What a gang's pods get when they are created in one cluster, and what their templates lack. Pure.
+
+Sources: two admission plugins of Kubernetes, which run before webhooks. ExtendedResourceToleration adds to
+each extended resource that a container requests a toleration with the resource's name as key, operator Exists
+and effect NoSchedule. RuntimeClass: see `planner.node.runtime_class`. Created pods have all of this; the
+template of a Job does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import Toleration
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup
+from planner.model.quantity import show
+from planner.model.resolved import ResolvedPodGroup
+from planner.model.resources import Resources
+from planner.model.words import listed
+from planner.node.runtime_class import RuntimeClasses
+from planner.request.device_claims import with_devices
+
+
+def as_created(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
+    """Returns the gang with its pods as the API server admits them, and with their device claims resolved.
+
+    Raises `Refusal` for devices that no node offers.
+    """
+    return with_devices(snapshot, as_admitted(snapshot, group))
+
+
+def as_admitted(snapshot: Snapshot, group: PodGroup) -> PodGroup:
+    """Returns the gang with what the API server's admission plugins add to its pods: tolerations of the
+    extended resources that they request, if the cluster runs that plugin, and what their RuntimeClass states.
+    """
+    classes, tolerates = snapshot.base.runtime_classes, snapshot.base.tolerates_resources
+
+    def admitted(shape: PodShape) -> PodShape:
+        return classes.admitted(_tolerating(shape) if tolerates else shape)
+
+    shapes = [admitted(pod_set.shape) for pod_set in group.pod_sets]
+    if all(shape is pod_set.shape for shape, pod_set in zip(shapes, group.pod_sets, strict=True)):
+        return group
+    sets = zip(group.pod_sets, shapes, strict=True)
+    return replace(group, pod_sets=tuple(replace(pod_set, shape=shape) for pod_set, shape in sets))
+
+
+def _tolerating(shape: PodShape) -> PodShape:
+    extended = (name for name in sorted(shape.requests) if "/" in name and "kubernetes.io/" not in name)
+    added = (Toleration(name, "Exists", "", "NoSchedule") for name in extended)
+    return replace(shape, tolerations=tuple(dict.fromkeys((*shape.tolerations, *added))))
+
+
+def runtime_class_notes(snapshot: Snapshot, group: PodGroup) -> tuple[str, ...]:
+    """Returns a warning for each RuntimeClass with which the API server will refuse the pods. `group`: as it
+    was read.
+    """
+    classes = snapshot.base.runtime_classes
+    return tuple(dict.fromkeys(note for s in group.pod_sets for note in _notes(classes, s.shape)))
+
+
+def _notes(classes: RuntimeClasses, shape: PodShape) -> Iterator[str]:
+    name, runtime_class = shape.runtime_class, classes.by_name.get(shape.runtime_class)
+    if name and runtime_class is None and classes.complete:
+        others = f"use {listed(sorted(classes.by_name))}, or leave" if classes.by_name else "leave"
+        yield (
+            f"RuntimeClass {name!r} is not in this cluster, so the API server refuses the pods; {others} "
+            "runtimeClassName out"
+        )
+    overhead = runtime_class.overhead if runtime_class is not None else {}
+    if shape.overhead and shape.overhead != overhead and (runtime_class is not None or not name):
+        means = (
+            f"RuntimeClass {name!r} has {_amounts(overhead)}" if name else "no runtimeClassName means none"
+        )
+        yield (
+            f"spec.overhead is {_amounts(shape.overhead)}, and {means}, so the API server refuses the pods; "
+            "leave spec.overhead out"
+        )
+    for key, value in runtime_class.node_selector.items() if runtime_class is not None else ():
+        if shape.node_selector.get(key, value) != value:
+            stated = f"nodeSelector {key}={shape.node_selector[key]}"
+            yield (
+                f"{stated} contradicts RuntimeClass {name!r}, which selects {key}={value}, so the API server "
+                f"refuses the pods; leave {key} out of the nodeSelector"
+            )
+
+
+def _amounts(amounts: Resources) -> str:
+    return listed([f"{show(name, amount)} {name}" for name, amount in amounts.items()]) or "none"
