@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from planner.model.volumes import StorageClass, VolumeClaim, Volumes
+from planner.node.runtime_class import RuntimeClasses
 from tests.builders import racks
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
@@ -82,3 +83,19 @@ def test_a_volume_or_class_that_is_gone_is_a_warning(claim, warning):
     decision = answer(pod(claim="data"), volumes=replace(Volumes(), claims={claim.name: claim}))
     assert decision.response.allowed
     assert any(warning in text for text in decision.response.warnings)
+
+
+def test_a_runtime_class_that_is_gone_is_a_warning():
+    """The API server creates no pod of such a template; the object itself may be stored."""
+    template = {"spec": {**pod()["spec"], "runtimeClassName": "kata"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
+    snapshot = racks(1, 2)
+    base = replace(snapshot.base, runtime_classes=RuntimeClasses(complete=True))
+    snapshot = snapshot.evolve(base=base, changed_nodes=frozenset())
+    decision = decide(from_object(job, uid="uid"), load([]), snapshot, "mutate", Environment())
+    assert decision.response.allowed
+    assert any(
+        "RuntimeClass 'kata' is not in this cluster, so the API server refuses the pods; leave "
+        "runtimeClassName out" in warning
+        for warning in decision.response.warnings
+    ), decision.response.warnings

@@ -13,6 +13,7 @@ from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
 from planner.model.pod import BoundPod, NodeSelection
+from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from tests.builders import cluster
 from tests.webhook.kube.worlds import NOW, world
 from tests.webhook.placement.test_gangs_across_objects import (
@@ -43,6 +44,7 @@ from webhook.kube.controller.steps import (
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
 from webhook.kube.state.gathering import Gang
+from webhook.placement.shared_gangs.gang_members import seated_gang
 from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 PREFILL, DECODE = Member("Job", "prefill", 2, 8), Member("Job", "decode", 2, 4)
@@ -298,3 +300,25 @@ def test_a_gang_lives_until_the_last_of_its_jobs_is_finished() -> None:
     assert not done(watching(state, (over, decode)), Release)
     (release,) = done(watching(state, (over, replace(decode, finished=True))), Release)
     assert release.why == "finished"
+
+
+def test_a_waiting_member_of_a_runtime_class_gets_no_seat_that_is_too_small_for_its_overhead() -> None:
+    """Its template asks for as much as the free seats have, and its pods for the overhead in addition."""
+    state, (work,) = stored(cluster(RACKS), PREFILL)
+    held, member = state.holding(GANG), work.member
+    assert held is not None
+    assert member is not None
+    assert member.workload.share is not None
+    waiting = replace(member, ids=(), waits=True)
+    seated = seated_gang(state, held, member.workload.gangs[0], [waiting], [])
+    assert seated.left == ()
+    own = tuple(
+        replace(part, shape=replace(part.shape, runtime_class="kata")) for part in member.workload.share.own
+    )
+    share = replace(member.workload.share, own=own)
+    sandboxed = replace(waiting, workload=replace(member.workload, share=share))
+    classes = RuntimeClasses({"kata": RuntimeClass("kata", {"cpu": 250})})
+    base = replace(state.base, runtime_classes=classes)
+    state = state.evolve(base=base, changed_nodes=frozenset())
+    seated = seated_gang(state, held, member.workload.gangs[0], [sandboxed], [])
+    assert [left.uid for left in seated.left] == [member.uid]

@@ -13,6 +13,7 @@ from planner.model.labels import Taint, Toleration
 from planner.model.pod import BoundPod, NodeSelection
 from planner.model.podgroup import ReserveMode
 from planner.model.reservation import reservation_id
+from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from tests.builders import gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from tests.webhook.workloads import objects as o
@@ -21,7 +22,7 @@ from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Admit, LeftUnbound, LetIn, MoveTo, Release, Restore
 from webhook.kube.state.gangs import Unbound, unbound_from, work_from
 from webhook.kube.state.gathering import gangs_of
-from webhook.kube.state.kueue_flavors import of_pods
+from webhook.kube.state.kueue_flavors import of_bound_pods, of_pods
 from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 GROUP = gang(2, name="default/Job/a", required="rack")
@@ -170,6 +171,21 @@ def test_a_gang_that_loses_a_node_stays_in_the_flavor_of_its_pods_that_stand() -
     third = replace(third, labels={**third.labels, "kubernetes.io/hostname": "r2-n3"})
     (moved,) = reconcile(world(cordoned.with_node(third), works=(work(GROUP),)))
     assert nodes(moved) == {"r2-n1", "r2-n3"}
+
+
+def test_pods_of_a_runtime_class_show_their_flavor() -> None:
+    """Bound pods are recognised with the overhead of the class, which the gang's template lacks."""
+    template = GROUP.pod_sets[0]
+    sandboxed = replace(template, shape=replace(template.shape, runtime_class="kata"))
+    snapshot = pools()
+    classes = RuntimeClasses({"kata": RuntimeClass("kata", {"cpu": 250})})
+    base = replace(snapshot.base, runtime_classes=classes)
+    snapshot = runs(snapshot.evolve(base=base, changed_nodes=frozenset()), "r2-n1")
+    (pod,) = snapshot.pods
+    created = replace(pod, requests={**pod.requests, "cpu": pod.requests.get("cpu", 0) + 250})
+    snapshot = replace(snapshot, pods=(created,))
+    group = replace(GROUP, pod_sets=(sandboxed,))
+    assert of_bound_pods(snapshot, group) == {template.name: [SECOND]}
 
 
 def test_a_reservation_that_vanished_is_made_again_in_the_flavor_of_the_pods_that_stand() -> None:

@@ -213,3 +213,22 @@ def test_the_zones_of_a_node_are_read_once() -> None:
     assert after is not None
     assert after is not before
     assert after.base.numa["n"] is before.base.numa["n"]
+
+
+def test_a_runtime_class_that_is_not_listed_does_not_exist() -> None:
+    """In a cluster that Bayplan watches; without the permission to list them, nothing is known of others."""
+    cluster_watch = watch()
+    kind = next(kind for kind in EXTRAS if kind.kind == "RuntimeClass")
+    overhead = {"podFixed": {"cpu": "250m"}}
+    item = {"metadata": {"name": "kata", "resourceVersion": "2"}, "handler": "kata", "overhead": overhead}
+    tell(cluster_watch, kind, item)
+    snapshot = cluster_watch.snapshot()
+    assert snapshot is not None
+    classes = snapshot.base.runtime_classes
+    assert (classes.by_name["kata"].overhead, classes.complete) == ({"cpu": 250}, True)
+    unread = watch()
+    unread.reflectors[3 + EXTRAS.index(kind)].forbidden = True
+    tell(unread, CONFIG, config("kube-system"))
+    snapshot = unread.snapshot()
+    assert snapshot is not None
+    assert not snapshot.base.runtime_classes.complete

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
+from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
@@ -68,3 +71,20 @@ def test_every_variable_has_the_fields_that_policies_may_name() -> None:
     assert set(VARIABLE_FIELDS) == BAYPLAN_VARIABLES
     assert set(NO_CLUSTER) == set(VARIABLE_FIELDS["cluster"].fields)
     assert set(NO_PLAN) == set(VARIABLE_FIELDS["plan"].fields)
+
+
+def test_the_amounts_of_a_gang_contain_the_overhead_of_its_runtime_class() -> None:
+    """As ResourceQuotas count them, in created pods as well as in templates."""
+    snapshot = racks(2, 4)
+    classes = RuntimeClasses({"kata": RuntimeClass("kata", {"cpu": 250})})
+    snapshot = replace(snapshot, base=replace(snapshot.base, runtime_classes=classes))
+    job = deepcopy(PREFILL)
+    job["spec"]["template"]["spec"]["runtimeClassName"] = "kata"
+    before, after = (
+        gang_variable(read(obj, namespace="chat"), "chat", "main", obj, snapshot=snapshot)["podSets"][0]
+        for obj in (PREFILL, job)
+    )
+    assert after["resources"]["cpu"] == before["resources"].get("cpu", 0) + 250
+    assert cluster_variable(snapshot)["runtimeClasses"] == {
+        "kata": {"overhead": {"cpu": 250}, "nodeSelector": {}, "tolerations": []}
+    }

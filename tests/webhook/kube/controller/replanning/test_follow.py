@@ -14,6 +14,7 @@ from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup, ReserveMode
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
+from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
 from webhook.kube.controller.memory import Memory
@@ -81,6 +82,36 @@ def test_a_pod_that_was_bound_outside_takes_its_seat_along():
     assert (held.id, held.fingerprint, held.owner_uid, held.state) == (
         former.id, former.fingerprint, former.owner_uid, "claimed",
     )  # fmt: skip
+
+
+def of_kata(group: PodGroup, snapshot: Snapshot, *nodes: str) -> tuple[PodGroup, Snapshot]:
+    """The gang with a RuntimeClass in its template, and a cluster in which it holds a place;
+    bound pods on these nodes have the overhead of the class.
+    """
+    (own,) = group.pod_sets
+    sandboxed = replace(own, shape=replace(own.shape, runtime_class="kata"))
+    group = replace(group, pod_sets=(sandboxed,))
+    classes = RuntimeClasses({"kata": RuntimeClass("kata", {"cpu": 250})})
+    base = replace(snapshot.base, runtime_classes=classes)
+    snapshot = booked(snapshot.evolve(base=base, changed_nodes=frozenset()), group)
+    pods = standing(snapshot, *nodes).pods
+    created = (replace(pod, requests={**pod.requests, "cpu": 250}) for pod in pods)
+    return group, replace(snapshot, pods=tuple(created))
+
+
+def test_pods_of_a_runtime_class_take_their_seats_along():
+    """They are recognised with the overhead, which the template lacks."""
+    group, snapshot = of_kata(nodes_of(2, reserve="nodes"), racks(2, 3), "r1-n1", "r2-n1")
+    assert seats(moved(snapshot, group)) == {"r1-n1": 1, "r2-n1": 1}
+
+
+def test_a_vanished_place_is_restored_around_pods_of_a_runtime_class():
+    """At the nodes where they run."""
+    group, snapshot = of_kata(nodes_of(2, reserve="nodes"), racks(2, 3), "r2-n1", "r2-n3")
+    outcome = restored(replace(snapshot, reservations=()), group, group)
+    assert isinstance(outcome, Reservation)
+    assert seats(outcome) == {"r2-n1": 1, "r2-n3": 1}
+    assert dict(outcome.requests)["worker"]["cpu"] == 250
 
 
 def test_a_promise_to_pods_that_are_still_to_come_stays():
