@@ -16,6 +16,9 @@ LARGEST_GANGS = 10_000
 LARGEST_REPLICAS = 1_000
 """Maximum number of independent pods planned with their object; further pods are planned when created."""
 
+_UNLIMITED = 2**31 - 1
+"""The default of `maxReplicas` in Ray's CRDs."""
+
 NOTHING = Field(None)
 """A field that is missing."""
 
@@ -306,13 +309,17 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
 
 
 def _ray_workers(group: Field, autoscaled: bool) -> tuple[int, int]:
-    """Returns the minimum and maximum pods of a group; the maximum is 0 if only one number is stated."""
-    replicas = group.count_of("replicas", 0)
-    hosts = group.get("numOfHosts").count(1, minimum=1)
-    min_replicas = group.count_of("minReplicas", 0) or replicas
-    stated = group.count_of("maxReplicas", 0) if autoscaled else 0
-    # A larger maxReplicas (often 2³¹ − 1) only says that the group has no limit.
-    max_replicas = max(replicas, stated if stated <= LARGEST_GANGS else 0)
+    """Returns the minimum and maximum pods of a group; the maximum is 0 if only one number is stated.
+
+    KubeRay keeps `replicas` between minReplicas and maxReplicas; the latter takes precedence
+    (GetWorkerGroupDesiredReplicas in KubeRay 00cc9f33, ray-operator/controllers/ray/utils/util.go).
+    """
+    hosts, limit = group.get("numOfHosts").count(1, minimum=1), group.count_of("maxReplicas", _UNLIMITED)
+    stated_minimum = group.count_of("minReplicas", 0)
+    replicas = min(max(group.count_of("replicas", 0), stated_minimum), limit)
+    min_replicas = min(stated_minimum, limit) or replicas
+    # A larger maxReplicas only says that the group has no limit.
+    max_replicas = limit if autoscaled and limit <= LARGEST_GANGS else replicas
     return min_replicas * hosts, max_replicas * hosts if max_replicas > min_replicas else 0
 
 

@@ -2,8 +2,8 @@
 
 They are the cluster's own programs and the pods of DaemonSets: `70-webhooks.yaml` contains these rules too,
 so that the API server does not call the webhook for such objects. The webhook itself recognises the others:
-placeholders (pods of pause containers, with which users make an autoscaler keep spare nodes), and pods that
-Kueue places.
+placeholders (pods of pause containers, with which users make an autoscaler keep spare nodes), pods that Kueue
+places, and objects that Kueue runs in another cluster.
 """
 
 from __future__ import annotations
@@ -76,6 +76,18 @@ KUEUE_TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 """The gate that Kueue adds to templates when it admits a workload to a flavor with a topology (Kueue
 ff69552e, pkg/podset/podset.go).
 """
+
+
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+"""The `managedBy` of objects whose pods Kueue creates in another cluster (KEP-4368)."""
+
+
+def is_run_elsewhere(spec: Field) -> bool:
+    """Returns whether Kueue runs an object with this spec in another cluster: the object's own controller
+    creates no pods for it here, and a plan would reserve a place that nobody uses. Raises `InputError` if
+    the spec is malformed.
+    """
+    return MULTIKUEUE in (spec.get("managedBy").value, spec.get("runPolicy", "managedBy").value)
 
 
 def is_placed_by_kueue(gates: Field) -> bool:

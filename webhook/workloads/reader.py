@@ -26,7 +26,7 @@ from webhook.workloads.keys.topology_keys import (
 )
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout, as_one, one_by_one
-from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
+from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder, is_run_elsewhere
 from webhook.workloads.options import Options, options
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.shared_gangs.pod_groups import (
@@ -180,9 +180,11 @@ class _Reader:
         return workload if shared_gang is None else with_share(workload, shared_gang, chosen)
 
     def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
-        """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places."""
+        """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places or
+        runs in another cluster."""
         return (
             is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
+            or is_run_elsewhere(self.obj.get("spec"))
             or (
                 bool(layout.templates)
                 and all(is_placeholder(m.spec.map(), m.spec.where) for m in layout.templates)

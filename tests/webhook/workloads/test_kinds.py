@@ -374,6 +374,34 @@ def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
         assert [(pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets] == [(1, 0), expected, (3, 0)]
 
 
+def test_a_ray_group_has_no_more_workers_than_its_most() -> None:
+    """KubeRay starts maxReplicas workers where more are stated, whoever scales the group."""
+    where = ("spec", "workerGroupSpecs", 0)
+    old = {**o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0], "numOfHosts": 2}
+    for stated in ({"replicas": 8, "minReplicas": 0}, {"replicas": 8, "minReplicas": 6}, {"minReplicas": 6}):
+        for autoscaled in (True, False):
+            scaled = o.changed(o.RAY_CLUSTER, ("spec", "enableInTreeAutoscaling"), autoscaled)
+            group = {**{key: old[key] for key in ("groupName", "numOfHosts", "template")}, **stated}
+            gang = read(o.changed(scaled, where, {**group, "maxReplicas": 4})).gangs[0]
+            assert (gang.pod_sets[1].count, gang.pod_sets[1].max_count) == (8, 0)
+
+
+@pytest.mark.parametrize(
+    ("obj", "path"),
+    [
+        (o.JOB, ("spec", "managedBy")),
+        (o.JOB_SET, ("spec", "managedBy")),
+        (o.RAY_JOB, ("spec", "managedBy")),
+        (o.changed(o.MPI_JOB, ("spec", "runPolicy"), {}), ("spec", "runPolicy", "managedBy")),
+    ],
+)
+def test_what_kueue_runs_in_another_cluster_is_not_planned_here(obj: o.Json, path: tuple[str, ...]) -> None:
+    """MultiKueue: its controller creates no pods here. Another controller may create them in this cluster."""
+    assert not wants_plan(read(o.changed(obj, path, "kueue.x-k8s.io/multikueue")))
+    assert wants_plan(read(o.changed(obj, path, "example.com/controller")))
+    assert wants_plan(read(obj))
+
+
 def test_what_makes_pods_by_itself_may_grow_but_no_job() -> None:
     """A Job starts a pod as soon as another has ended; each replica of a LeaderWorkerSet has its size."""
     growing = {row.name for row in KINDS.values() if row.grows}
