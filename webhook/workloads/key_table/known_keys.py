@@ -67,7 +67,7 @@ from webhook.workloads.keys.topology_keys import (
     Meaning,
 )
 from webhook.workloads.layouts import BATCH_MIN_MEMBER, EXCLUSIVE_SUBGROUP
-from webhook.workloads.left_alone import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE
+from webhook.workloads.left_alone import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE, MULTIKUEUE
 from webhook.workloads.options import (
     BALANCED,
     GANG,
@@ -84,7 +84,7 @@ from webhook.workloads.options import (
 from webhook.workloads.reader import KUEUE_QUEUE
 from webhook.workloads.shared_gangs.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
 
-Form = Literal["annotation", "label", "taint", "scheduling gate"]
+Form = Literal["annotation", "label", "taint", "scheduling gate", "managedBy"]
 Use = Literal["read", "written", "read and written"]
 """What Bayplan or its policies do with a key."""
 
@@ -261,6 +261,7 @@ _OWN = (
     ),
     KnownKey(KUEUE_ADMISSION_GATE, "scheduling gate", _PODS, "read", "Kueue has not admitted the pods"),
     KnownKey(KUEUE_TOPOLOGY_GATE, "scheduling gate", _PODS, "read", "Kueue places the pods: not planned"),
+    KnownKey(MULTIKUEUE, "managedBy", "workloads", "read", "Kueue runs it in another cluster: not planned"),
     KnownKey(QUEUED_GATE, "scheduling gate", _PODS, "read and written", "the gang waits for a place"),
 )  # fmt: skip
 
