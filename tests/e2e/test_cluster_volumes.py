@@ -106,7 +106,8 @@ def runtime_class(name: str, overhead: Json | None = None, **scheduling: Json) -
     """A RuntimeClass with the overhead of each pod, and where its pods run."""
     parts = {"overhead": {"podFixed": overhead}} if overhead else {}
     head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
-    return {**head, "handler": "kata-qemu", **parts, **({"scheduling": scheduling} if scheduling else {})}
+    placed = {"scheduling": scheduling} if scheduling else {}
+    return {**head, "handler": "kata-qemu", **parts, **placed}
 
 
 FOLDERS = {
@@ -194,7 +195,7 @@ def test_a_gang_goes_to_the_nodes_of_its_runtime_class_and_holds_its_overhead(se
     assert [shape_of(pod["spec"], Where()).requests for pod in pods] == [part["perPod"]] * 2
 
 
-REFUSED = {
+REFUSED: dict[str, Json] = {
     "a class that does not exist": {"runtimeClassName": "kat"},
     "another overhead": {"runtimeClassName": "kata", "overhead": {"cpu": "1"}},
     "an overhead without a class": {"overhead": {"cpu": "1"}},
@@ -203,7 +204,7 @@ REFUSED = {
         "nodeSelector": {ZONE: "r1"},
     },
 }
-ACCEPTED = {
+ACCEPTED: dict[str, Json] = {
     "the class": {"runtimeClassName": "kata"},
     "the class and its overhead": {"runtimeClassName": "kata", "overhead": {"cpu": "0.25"}},
     "the class and its label": {"runtimeClassName": "kata", "nodeSelector": {ZONE: "r2"}},
@@ -238,7 +239,7 @@ def test_the_overhead_counts_against_a_quota_and_not_against_a_limit_range(servi
     serving.api.create(limits, {"metadata": {"name": "sizes"}, "spec": {"limits": [bound]}})
     serving.api.create(PODS, pod("bounded", spec), dryRun="All")
     serving.api.create(quotas, {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "1"}}})
-    wait_until(lambda: "status" in serving.api.get(f"{quotas}/team"), "the quota to be counted", 60)
+    wait_until(lambda: serving.api.get(f"{quotas}/team")["status"].get("hard"), "the quota to be counted", 60)
     with pytest.raises(ApiError, match=r"exceeded quota: team, requested: requests\.cpu=1250m"):
         serving.api.create(PODS, pod("counted", spec), dryRun="All")
 
