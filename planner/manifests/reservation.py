@@ -58,6 +58,7 @@ def reservation_manifest(reservation: Reservation) -> dict[str, object]:
         "created": reservation.created,
         "expires": reservation.expires,
         "ownerUID": reservation.owner_uid,
+        "leftNodes": sorted(reservation.left_nodes),
     }
     return {
         "apiVersion": API_VERSION,
@@ -99,6 +100,7 @@ def reservation_from(document: Mapping[str, object], where: Where) -> Reservatio
         state=_state(status, where.at_path("status.state")),
         owner_uid=text(status.get("ownerUID"), where.at_path("status.ownerUID")),
         traits=tuple(_traits(spec, where)),
+        left_nodes=frozenset(strings(status.get("leftNodes"), where.at_path("status.leftNodes"))),
     )
 
 

@@ -29,7 +29,8 @@ class Reservation:
     each PodSet, base units) are what the gang uses on each node. `created` and `expires` are seconds since
     the epoch; `expires` is None once the reservation is claimed. `owner_uid`: the workload's UID, which only
     the validating webhook learns; "" before. `traits`: further properties of the PodSets' pods that affect
-    other gangs, without PodSets that have none.
+    other gangs, without PodSets that have none. `left_nodes`: nodes that the gang was moved off, where its
+    pods may go on until they are replaced.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Reservation:
     state: State = "held"
     owner_uid: str = ""
     traits: tuple[tuple[str, ReservedPodTraits], ...] = ()
+    left_nodes: frozenset[str] = frozenset()
 
     @property
     def seats(self) -> int:

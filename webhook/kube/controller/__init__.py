@@ -16,6 +16,7 @@ Modules:
 - `memory` (pure): what former rounds have shown; a state that may be transient is acted on once it lasts
 - `ownerless`: reservations whose object no watch shows, and whether the API server stores that object
 - `replanning/` (pure): the new place of a gang that lost nodes or its reservation, or was bound elsewhere
+- `noted_places` (pure): workloads whose annotation does not name the place of their gangs
 - `late_members` (pure): room for late members beside what their gang holds
 - `waiting/` (pure): which waiting gangs get a place, in the order of the queue
 - `kueue/`: reservations for pods that Kueue places

@@ -26,15 +26,12 @@ class Memory:
     `deleted`: the reservations whose object is deleted, as the API server has confirmed (`ownerless`), by id.
     `missing`: the gangs whose reservation has not been in the book for a while (`gangs_without_reservation`).
     `idle`: the gangs whose place no bound pod has used for longer than their namespace allows (`unused`).
-    `moved_off`: the nodes that a gang was moved off, by gang. `unnoted`: the gangs whose place could not be
-    written onto their workloads. `rounds`: the number of former rounds.
+    `rounds`: the number of former rounds.
     """
 
     deleted: Mapping[str, Reservation] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
-    moved_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    unnoted: frozenset[str] = frozenset()
     rounds: int = 0
 
 

@@ -43,6 +43,7 @@ from webhook.kube.controller.evictions import evictions
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
 from webhook.kube.controller.memory import NO_MEMORY, Memory, lacks_reservation, patience
+from webhook.kube.controller.noted_places import names_another_place
 from webhook.kube.controller.ownerless import GRACE_SECONDS, is_ownerless
 from webhook.kube.controller.replanning.follow import followed
 from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
@@ -157,13 +158,13 @@ class _Due:
         gang, late = with_seats(self.snapshot, gang, reservation)
         late_uids = {member.uid for member in late}
         seated = tuple(pod for pod in gang.pods if pod.brought_by not in late_uids)
-        reservation = self._moved(replace(gang, pods=seated), reservation)
+        former, reservation = reservation, self._moved(replace(gang, pods=seated), reservation)
         gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
         if kind_of(gang.name) in GROWING_KINDS:
             gated = self._scaled(world, replace(gang, pods=seated), reservation, gated)
         if gated:
             self.actions.append(LetIn(gang, reservation, gated))
-        elif gang.name in self.memory.unnoted or any(ref.uid in world.queued_uids for ref in gang.refs):
+        elif reservation is former and names_another_place(world, self.snapshot, gang):
             self.actions.append(NotePlace(gang, reservation))
         for member in late:
             own = (ref for ref in all_refs if ref.uid == member.uid)
@@ -232,8 +233,7 @@ class _Due:
             self.snapshot = self.snapshot.with_reservation(outcome.reservation)
             self.actions.append(MoveTo(gang, outcome, why, headroom(self.snapshot, outcome.reservation)))
             return outcome.reservation
-        moved_off = self.memory.moved_off.get(gang.name, frozenset())
-        where = followed(self.snapshot, gang.group, reservation, moved_off)
+        where = followed(self.snapshot, gang.group, reservation)
         if where is None:
             return reservation
         self.snapshot = self.snapshot.with_reservation(where)

@@ -35,12 +35,8 @@ class RoundRecords:
         """The metric of how long gangs that lost a node waited for another place."""
         self.seen: frozenset[Claim] = frozenset()
         """The claims whose object the watches or this replica's own actions have shown."""
-        self.unnoted: set[str] = set()
-        """The gangs whose place could not be written onto their workloads."""
         self._broken: dict[str, float] = {}
         """By gang: since when it lacks a node or its reservation, in monotonic seconds."""
-        self._moved_off: dict[str, frozenset[str]] = {}
-        """By gang: the usable nodes that it was moved off. A single pod that stays is not followed back."""
         self._rounds = 0
         self._unused, self._missing = Lasting(), Lasting()
         """Since when no bound pod uses a gang's place; since when a gang's reservation is not in the book."""
@@ -52,16 +48,11 @@ class RoundRecords:
 
     def memory(self, world: World, deleted: Mapping[str, Reservation]) -> Memory:
         """Returns what this and former rounds have shown. `deleted`: as in `Memory`."""
-        gangs = {held.gang for held in world.snapshot.reservations}
-        self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
-        self.unnoted &= gangs
         gone, now = dict.fromkeys(gangs_without_reservation(world), world.now), world.now
         return Memory(
             deleted,
             missing=self._missing.overdue(gone, now, lambda _: VANISHED_SECONDS),
             idle=self._unused.overdue(unused(world), now, partial(patience, world)),
-            moved_off=dict(self._moved_off),
-            unnoted=frozenset(self.unnoted),
             rounds=self._rounds,
         )
 
@@ -75,12 +66,6 @@ class RoundRecords:
         self._broken = {name: self._broken.get(name, began) for name in broken}
         self._rounds += 1
 
-    def moved(self, held: Reservation, left: Iterable[str]) -> None:
-        """Records that a gang which lost nodes has another place. `left`: as in `seated`."""
-        self.seated(held, left)
-        self.recoveries.observe(time.monotonic() - self._broken.pop(held.gang, time.monotonic()))
-
-    def seated(self, held: Reservation, left: Iterable[str] = ()) -> None:
-        """Records where a gang has its seats now. `left`: nodes that it was moved off and that are usable."""
-        seats = {seat.node for seat in held.assignments}
-        self._moved_off[held.gang] = self._moved_off.get(held.gang, frozenset()).union(left) - seats
+    def moved(self, gang: str) -> None:
+        """Records that a gang which lost nodes has another place."""
+        self.recoveries.observe(time.monotonic() - self._broken.pop(gang, time.monotonic()))

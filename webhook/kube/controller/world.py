@@ -46,9 +46,9 @@ class World:
         return gangs_of(self.works, self.pods)
 
     @cached_property
-    def queued_uids(self) -> frozenset[str]:
-        """The UIDs of the workloads whose annotation says that they wait in the queue."""
-        return frozenset(work.ref.uid for work in self.works if work.queued)
+    def works_by_uid(self) -> Mapping[str, Work]:
+        """The stored workloads by UID."""
+        return {work.ref.uid: work for work in self.works}
 
     @cached_property
     def unbound_uids(self) -> frozenset[str]:

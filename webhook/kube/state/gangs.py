@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from planner.manifests.pods.bound_pod import stated_reservations
@@ -109,6 +109,8 @@ class Work:
     """Its share in a gang of several objects; None if it has gangs of its own."""
     source: GroupSource | None = None
     """The object, if it names a PodGroup: it is read again when the PodGroup changes."""
+    note: PlacementAnnotation = field(default_factory=PlacementAnnotation)
+    """The placement annotation of the object itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ def work_from(
         gang_size_left(item, kind),
         _member(workload, document, waits=note.in_queue) if workload.holds and not workload.skip else None,
         source,
+        note,
     )
 
 

@@ -15,6 +15,7 @@ from tests.webhook.kube.ledger.api_server import Client
 from tests.webhook.kube.worlds import work
 from webhook.kube.api.client import ApiError, Unreachable
 from webhook.kube.ledger.documents import RESERVATIONS
+from webhook.placement.stamp import PlacementAnnotation
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 JOB = "/apis/batch/v1/namespaces/default/jobs/a"
@@ -62,6 +63,7 @@ async def test_the_workload_of_a_gang_that_moved_names_its_nodes_after_a_failure
     held, left, news = claimed(racks(1, 2), part("a")), racks(1, 2), asyncio.Event()
     (gone,) = held.touched
     left = replace(left, base=replace(left.base, nodes={n: m for n, m in left.nodes.items() if n != gone}))
-    async with leading(left, work(part("a")), news=news) as (client, ledger, _):
+    on_it = replace(work(part("a")), note=PlacementAnnotation("admitted", nodes=frozenset({gone})))
+    async with leading(left, on_it, news=news) as (client, ledger, _):
         await ledger.reserve(held, 0, NOW)
         assert await noted_after_a_failure(client, news, JOB, error) == list(left.nodes)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from planner.ledger.conflicts import NO_HEADROOM, Wish
 from planner.ledger.ledger import Conflict
-from planner.model.answer import Answer
 from planner.model.reservation import Reservation
 from planner.model.words import counted
 from webhook.kube.api.client import OF_ALL_CALLS, Api, ApiError
@@ -126,7 +125,7 @@ class ActionRunner:
                 await self._ungate(action)
             case steps.NotePlace(gang, reservation):
                 if self._pace.is_due(gang.name, NEAR + 1, self._clock()):  # it may be refused for ever
-                    await self._note(gang, reservation, world)
+                    await note_place(self._api, gang, reservation, world)
             case steps.TellSize(ref, size):
                 await annotate(self._api, [ref], {BATCH_MIN_MEMBER: str(size)})
             case steps.LeftUnbound(gang, pods):
@@ -192,19 +191,13 @@ class ActionRunner:
         gang, move = action.gang, action.move
         wish = Wish(move.reservation, world.snapshot.revision, action.headroom)
         await self._ledger.reserve_all([wish], self._clock())
-        self._records.moved(move.reservation, move.left)
+        self._records.moved(gang.name)
         text = (
             f"lost {action.why}: {move.moved} of {counted(gang.group.size, 'pod')} go to {', '.join(move.to)}"
         )
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
-        await self._note(gang, move.reservation, world)
-
-    async def _note(self, gang: Gang, place: Reservation | Answer, world: World) -> None:
-        """Writes the place onto the gang's workloads. If that fails, later rounds do it (rule 2)."""
-        self._records.unnoted.add(gang.name)
-        await note_place(self._api, gang, place, world)
-        self._records.unnoted.discard(gang.name)
+        await note_place(self._api, gang, move.reservation, world)
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
         """Reserves the seats where pods were bound. Free amounts are not checked, because these very pods may
@@ -212,12 +205,11 @@ class ActionRunner:
         """
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
-        self._records.seated(reservation)
         nodes = ", ".join(sorted({seat.node for seat in reservation.assignments}))
         text = f"bound elsewhere than planned: it holds {place_words(reservation)}, with pods on {nodes}"
         log.info("followed %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Followed", text)
-        await self._note(gang, reservation, world)
+        await note_place(self._api, gang, reservation, world)
 
     async def _restore(self, action: steps.Restore, world: World) -> None:
         gang, reservation = action.gang, action.reservation
@@ -225,14 +217,14 @@ class ActionRunner:
         text = f"its reservation was gone: {holds_words(gang)} {place_words(reservation)} again"
         log.info("restored %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", text)
-        await self._note(gang, hold, world)
+        await note_place(self._api, gang, hold, world)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
         """Reserves the place, then admits the pods. If the latter fails, the next round does it (rule 4)."""
         gang, hold = action.gang, action.reservation
         if hold is not None:
             hold = await self._hold(gang, Wish(hold, world.snapshot.revision, action.headroom))
-        await self._note(gang, hold or action.answer, world)
+        await note_place(self._api, gang, hold or action.answer, world)
         log.info("admitted %s", gang.name)
         await self._let_in(world, gang, action.reservation, gang.pods, pins=True)
 

@@ -8,7 +8,9 @@ pod's node, so one seat remains for each pod that is not bound yet.
 
 A gang that was moved off its nodes is not followed back pod by pod: its pods go to the new place one after
 the other, as they are replaced. It is followed back if all its pods run where they ran and none has gone to
-the new place, for example after a node was not ready for a minute.
+the new place, for example after a node was not ready for a minute. A pod on a node that was not usable when
+the gang was moved, and is again, is followed back by itself if the gang requires no level. The reservation
+says which nodes the gang has left (`Reservation.left_nodes`), so each leader follows the same pods.
 """
 
 from __future__ import annotations
@@ -29,13 +31,9 @@ from webhook.kube.controller.replanning.replan import unusable
 from webhook.kube.controller.replanning.restore import seated
 
 
-def followed(
-    snapshot: Snapshot, group: PodGroup, held: Reservation, left: Collection[str] = ()
-) -> Reservation | None:
+def followed(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservation | None:
     """Returns the reservation with its seats where the gang's pods are; None if it has them there already, or
     another gang's reservation is in the way.
-
-    `left`: nodes that the gang was moved off, where its pods may stay for a while.
     """
     # A pod that names several reservations is left out: it may belong to any of these gangs.
     pods = [pod for pod in snapshot.bound.of_gang(held.gang, held.id) if carried(pod) == [held.id]]
@@ -47,7 +45,7 @@ def followed(
     pods = [pod for pod in pods if not unusable(snapshot, pod.node, used[pod.node])]
     none_has_moved = len(pods) >= held.seats and held.touched.isdisjoint(pod.node for pod in pods)
     if not none_has_moved:
-        pods = [pod for pod in pods if pod.node not in left]
+        pods = [pod for pod in pods if pod.node not in held.left_nodes]
     stands, seats = seated(as_admitted(snapshot, group), pods), Counter[tuple[str, str]]()
     for seat in held.assignments:
         seats[seat.pod_set, seat.node] += seat.count
@@ -109,8 +107,9 @@ def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str
     domain = common_domain(paths)
     level = topology.levels[len(domain) - 1] if domain else ""
     used = replace(
-        held, domain=domain, level=level, mode="nodes", domains=(), nodes=nodes, assignments=assignments
-    )
+        held, domain=domain, level=level, mode="nodes", domains=(), nodes=nodes, assignments=assignments,
+        left_nodes=held.left_nodes - nodes,
+    )  # fmt: skip
     if held.mode != "domain" or not held.domains:
         return [used]
     domains = _domains(held, paths)

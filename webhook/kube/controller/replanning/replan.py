@@ -24,15 +24,13 @@ from planner.planning.reservation import reservation_for
 @dataclass(frozen=True, slots=True)
 class Move:
     """A new reservation, and the number of pods that it moves. `gone`: the nodes that the gang leaves, the
-    lost ones and others. `to`: the nodes that get additional pods. `left`: those of `gone`
-    that are ready and not cordoned, where its pods may go on.
+    lost ones and others. `to`: the nodes that get additional pods.
     """
 
     reservation: Reservation
     moved: int
     gone: tuple[str, ...]
     to: tuple[str, ...]
-    left: frozenset[str] = frozenset()
 
 
 def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
@@ -116,12 +114,23 @@ def replan(
             return _move(snapshot, held, filled)
     answer = plan(remaining, group)
     fresh = reservation_for(remaining, group, answer)
-    return _move(snapshot, held, fresh) if fresh is not None else answer
+    if fresh is None:
+        return answer
+    # The gang goes to another domain: a pod that runs on after the outage of its node stays there alone.
+    return _move(snapshot, held, fresh, leaves_all=_requires_level(group))
 
 
-def _move(snapshot: Snapshot, held: Reservation, fresh: Reservation) -> Move:
+def _requires_level(group: PodGroup) -> bool:
+    constraints = (group.constraint, *(pod_set.constraint for pod_set in group.pod_sets))
+    return bool(group.within) or any(stated.required or stated.slice_level for stated in constraints)
+
+
+def _move(snapshot: Snapshot, held: Reservation, fresh: Reservation, *, leaves_all: bool = False) -> Move:
     """Returns the move from `held` to `fresh`. The new reservation keeps the fingerprint of `held`, so that
     the ledger replaces the one by the other in one step.
+
+    `leaves_all`: whether a pod of the gang is not followed back by itself to any node that the gang leaves
+    (`follow`); otherwise it is to a node that is not usable now, once it is usable again.
     """
     before = Counter(
         {(assignment.pod_set, assignment.node): assignment.count for assignment in held.assignments}
@@ -130,10 +139,11 @@ def _move(snapshot: Snapshot, held: Reservation, fresh: Reservation) -> Move:
         {(assignment.pod_set, assignment.node): assignment.count for assignment in fresh.assignments}
     )
     new = after - before
+    nodes = {node for _, node in after}
+    gone = {node for _, node in before} - nodes
+    left = {name for name in gone if name in snapshot.nodes if leaves_all or not unusable(snapshot, name, {})}
     kept = replace(
         fresh, fingerprint=held.fingerprint, created=held.created, expires=held.expires, state=held.state,
-        owner_uid=held.owner_uid,
+        owner_uid=held.owner_uid, left_nodes=(held.left_nodes | left) - nodes,
     )  # fmt: skip
-    gone = {node for _, node in before} - {node for _, node in after}
-    left = frozenset(name for name in gone if not unusable(snapshot, name, {}))
-    return Move(kept, sum(new.values()), tuple(sorted(gone)), tuple(sorted({node for _, node in new})), left)
+    return Move(kept, sum(new.values()), tuple(sorted(gone)), tuple(sorted({node for _, node in new})))

@@ -9,6 +9,8 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import Pods
+from planner.manifests.reservation import reservation_from
+from planner.model.errors import Where
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup, ReserveMode
@@ -17,10 +19,10 @@ from planner.model.topology import HOSTNAME
 from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
-from webhook.kube.controller.memory import Memory
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.replanning.restore import restored
-from webhook.kube.controller.steps import Follow, LetIn
+from webhook.kube.controller.steps import Follow, LetIn, MoveTo
+from webhook.kube.ledger.documents import proposed
 
 NODE = amounts(gpu=8, pods=1)
 
@@ -51,7 +53,10 @@ def on(node: str, group: PodGroup) -> PodGroup:
 def moved(snapshot: Snapshot, *groups: PodGroup, left: frozenset[str] = frozenset()) -> Reservation | None:
     """What the controller makes the gang hold now; None where it leaves the reservation as it is."""
     works = tuple(work(group) for group in groups)
-    (*actions,) = reconcile(world(snapshot, works=works), Memory(moved_off={"default/Job/a": left}))
+    (own,) = (held for held in snapshot.reservations if held.gang == "default/Job/a")
+    if left:
+        snapshot = snapshot.with_reservation(replace(own, left_nodes=left))
+    (*actions,) = reconcile(world(snapshot, works=works))
     follows = [action for action in actions if isinstance(action, Follow)]
     assert len(follows) == len(actions) < 2
     return follows[0].reservation if follows else None
@@ -179,6 +184,37 @@ def test_a_gang_of_which_a_pod_has_moved_waits_for_the_others_in_the_new_rack():
     group = nodes_of(2, required="rack")
     snapshot = standing(booked(racks(2, 2), group), "r1-n1", "r2-n2")
     assert moved(snapshot, group, left=frozenset({"r2-n2"})) is None
+
+
+def after_an_outage(group: PodGroup, *, ready: bool) -> Snapshot:
+    """Two racks of two nodes; r1-n1 was not ready, and the gang was moved. `ready`: whether it is by now. The
+    reservation is the stored one, which is all that a new leader knows.
+    """
+    snapshot = booked(racks(2, 2), group)
+    down = snapshot.with_node(replace(snapshot.nodes["r1-n1"], ready=False))
+    (move,) = reconcile(world(down, works=(work(group),)))
+    assert isinstance(move, MoveTo)
+    stored = reservation_from(proposed(move.move.reservation), Where())
+    return (snapshot if ready else down).with_reservation(stored)
+
+
+@pytest.mark.parametrize("left", ["r1-n1", "r1-n2"])
+def test_a_new_leader_does_not_follow_a_gang_that_another_one_has_moved(left: str):
+    """The gang left its rack; one pod is replaced, and the other still runs, on the node that is ready again
+    or on the one beside it. Following it would hold two racks for a gang that requires one.
+    """
+    group = nodes_of(2, required="rack")
+    snapshot = after_an_outage(group, ready=True)
+    assert moved(standing(snapshot, "r2-n1", left), group) is None
+    assert moved(standing(snapshot, "r1-n1", "r1-n2"), group) is not None, "none has gone to the new rack"
+
+
+def test_a_pod_that_runs_on_after_an_outage_is_followed_back_where_no_level_is_required():
+    """Its seat elsewhere is unused, and its node is ready again."""
+    group = nodes_of(2, reserve="nodes")
+    snapshot = after_an_outage(group, ready=True)
+    assert seats(moved(standing(snapshot, "r1-n1", "r1-n2"), group)) == {"r1-n1": 1, "r1-n2": 1}
+    assert moved(standing(after_an_outage(group, ready=False), "r1-n1", "r1-n2"), group) is None
 
 
 def test_a_pod_of_several_gangs_reservations_is_nobodys_to_follow():
