@@ -46,7 +46,7 @@ from webhook.kube.controller.memory import NO_MEMORY, Memory, lacks_reservation,
 from webhook.kube.controller.noted_places import names_another_place
 from webhook.kube.controller.ownerless import GRACE_SECONDS, is_ownerless
 from webhook.kube.controller.replanning.follow import followed
-from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
+from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan, shrunk_nodes
 from webhook.kube.controller.replanning.restore import restored
 from webhook.kube.controller.steps import (
     Action,
@@ -219,14 +219,14 @@ class _Due:
         no place, adds a report, and returns the former reservation.
         """
         selections = of_pods(gang.group, gang.pods)
-        lost = lost_nodes(self.snapshot, reservation)
-        lost |= outside_flavors(self.snapshot, reservation, selections)
-        if lost:
+        outside = outside_flavors(self.snapshot, reservation, selections)
+        if lost := lost_nodes(self.snapshot, reservation) | outside:
             gang = _in_flavors(self.snapshot, gang)
             why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
             free = _free(self.snapshot, gang, reservation)
             keeping = without_labels(free, selections)  # the bound pods may be in another flavor
-            outcome = replan(self.snapshot, free, reservation, lost, keeping)
+            shrunk = shrunk_nodes(self.snapshot, reservation).keys() - outside.keys()
+            outcome = replan(self.snapshot, free, reservation, lost, keeping, shrunk)
             if not isinstance(outcome, Move):
                 self.actions.append(Stuck(gang, why, outcome))
                 return reservation

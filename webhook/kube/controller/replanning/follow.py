@@ -27,8 +27,7 @@ from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import Domain, Topology, common_domain, contains, topology_named
 from planner.request.created_pods import as_admitted
-from webhook.kube.controller.replanning.replan import unusable
-from webhook.kube.controller.replanning.restore import seated
+from webhook.kube.controller.replanning.replan import seated, unusable
 
 
 def followed(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservation | None:

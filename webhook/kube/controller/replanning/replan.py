@@ -1,17 +1,18 @@
 """Finds another place for the pods of a gang whose nodes are lost, and moves as few pods as possible. Pure.
 
-The pods on other nodes stay, and the others get seats beside them. Only if that fails is the whole gang
-planned again.
+The pods on other nodes stay, and the others get seats beside them. So do pods that run on a node that has
+become too small, for example because a GPU has failed. Only if that fails is the whole gang planned again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import show
 from planner.model.reservation import Reservation
@@ -41,15 +42,27 @@ def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
     """
     topology = topology_named(snapshot.topologies, reservation.topology)
     result: dict[str, str] = {}
-    for name, amounts in sorted(seat_amounts(reservation).items()):
-        reason = unusable(snapshot, name, amounts)
-        if reason and (unusable(snapshot, name, {}) or _has_empty_seat(snapshot, reservation, name)):
+    shrunk = shrunk_nodes(snapshot, reservation)
+    for name in sorted({seat.node for seat in reservation.assignments}):
+        if reason := unusable(snapshot, name, {}) or shrunk.get(name, ""):
             result[name] = reason
         elif topology is not None and reservation.domains:
             path = topology.path(name, snapshot.nodes[name].labels)
             if not any(contains(domain, path) for domain in reservation.domains):
                 result[name] = "relabelled"
     return result
+
+
+def shrunk_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
+    """Returns the nodes that have become too small for the gang's seats there while a seat has no bound pod,
+    each with a short reason. The pods that run there may go on.
+    """
+    reasons = {name: unusable(snapshot, name, amounts) for name, amounts in seat_amounts(reservation).items()}
+    return {
+        name: reason
+        for name, reason in reasons.items()
+        if reason and not unusable(snapshot, name, {}) and _has_empty_seat(snapshot, reservation, name)
+    }
 
 
 def _has_empty_seat(snapshot: Snapshot, reservation: Reservation, node: str) -> bool:
@@ -95,19 +108,26 @@ def replan(
     held: Reservation,
     lost: Iterable[str],
     keeping: PodGroup | None = None,
+    shrunk: Collection[str] = (),
 ) -> Move | Answer:
     """Returns the move to another place, or the planner's answer if there is none.
 
     `lost`: the nodes that the gang has to leave. `keeping`: the gang with the requirements of the pods that
-    stay, if these differ from those of the pods that move (which may need nodes of another flavor).
+    stay, if these differ from those of the pods that move (which may need nodes of another flavor). `shrunk`:
+    those of the lost nodes on which bound pods of the gang may go on (`shrunk_nodes`).
     """
-    gone = frozenset(lost)
     remaining = snapshot.ended(held.gang)  # the pods that stay are added below, so that they count once
-    stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
+    pods = snapshot.bound.of_gang(held.gang, held.id) if shrunk else ()
+    running = seated(group, (pod for pod in pods if pod.node in shrunk))
+    gone = frozenset(lost)
+    kept = [
+        replace(seat, count=min(seat.count, running[seat.pod_set, seat.node])) if seat.node in gone else seat
+        for seat in held.assignments
+    ]
+    stays = tuple(seat for seat in kept if seat.count)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
-    for assignment in held.assignments:
-        if assignment.node in gone:
-            moving[assignment.pod_set] += assignment.count
+    for seat, stayed in zip(held.assignments, kept, strict=True):
+        moving[seat.pod_set] += seat.count - stayed.count
     if stays:
         filled = beside(remaining, group, replace(held, assignments=stays), moving, keeping)
         if filled is not None:
@@ -118,6 +138,24 @@ def replan(
         return answer
     # The gang goes to another domain: a pod that runs on after the outage of its node stays there alone.
     return _move(snapshot, held, fresh, leaves_all=_requires_level(group))
+
+
+def seated(group: PodGroup, pods: Iterable[BoundPod]) -> Counter[tuple[str, str]]:
+    """Returns how many pods of each PodSet are on each node. A pod counts for the first PodSet with its
+    requests that still lacks pods.
+    """
+    result: Counter[tuple[str, str]] = Counter()
+    left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
+    for pod in sorted(pods, key=lambda pod: pod.name):
+        alike = (
+            pod_set
+            for pod_set in group.pod_sets
+            if left[pod_set.name] and pod_set.shape.requests == pod.requests
+        )
+        if (pod_set := next(alike, None)) is not None:
+            left[pod_set.name] -= 1
+            result[pod_set.name, pod.node] += 1
+    return result
 
 
 def _requires_level(group: PodGroup) -> bool:

@@ -20,7 +20,7 @@ from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
 from planner.request.created_pods import as_admitted
-from webhook.kube.controller.replanning.replan import Move, replan
+from webhook.kube.controller.replanning.replan import Move, replan, seated
 
 
 def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:
@@ -108,21 +108,3 @@ def _around(
         return replace(held, nodes=frozenset(inner) | {seat.node for seat in seats})
     move = replan(remaining, group, held, [""])  # the absent seats are on the lost node ""
     return move.reservation if isinstance(move, Move) else None
-
-
-def seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
-    """Returns how many pods of each PodSet are on each node. A pod counts for the first PodSet with its
-    requests that still lacks pods.
-    """
-    result: Counter[tuple[str, str]] = Counter()
-    left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
-    for pod in sorted(pods, key=lambda pod: pod.name):
-        alike = (
-            pod_set
-            for pod_set in group.pod_sets
-            if left[pod_set.name] and pod_set.shape.requests == pod.requests
-        )
-        if (pod_set := next(alike, None)) is not None:
-            left[pod_set.name] -= 1
-            result[pod_set.name, pod.node] += 1
-    return result

@@ -11,8 +11,10 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.pod import BoundPod
 from tests.builders import amounts, cluster, gang, racks
-from tests.webhook.kube.worlds import booked
+from tests.webhook.kube.worlds import booked, work, world
+from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
+from webhook.kube.controller.steps import Follow, MoveTo
 
 
 def without(state: Snapshot, *names: str) -> Snapshot:
@@ -60,6 +62,47 @@ def test_a_node_without_devices_is_lost_to_a_gang_only_where_a_pod_has_to_come(g
     pods = [BoundPod(f"default/p{n}", f"r1-n{1 + n // 2}", used, held.id) for n in range(gone, 4)]
     after = replace(snapshot(nodes, state.topologies), pods=tuple(pods), reservations=state.reservations)
     assert lost_nodes(after, held) == lost
+
+
+@pytest.mark.parametrize("gpus", [7, 0])
+def test_a_pod_that_runs_on_a_node_with_a_failed_gpu_keeps_its_seat(gpus: int):
+    """Of two pods on r1-n1 one has ended, and its seat moves. The next round moves nothing more, even if the
+    node shows no GPUs at all for a while.
+    """
+    group = gang(4, required="rack", gpu=4)
+    state = booked(racks(2, 3), group)
+    (held,) = state.reservations
+    failing = replace(state.nodes["r1-n1"], allocatable=amounts(gpu=gpus, pods=110))
+    used = amounts(gpu=4, pods=1)
+    pods = [BoundPod(f"default/p{n}", f"r1-n{1 + n // 2}", used, held.id) for n in range(1, 4)]
+    (action,) = reconcile(world(replace(state, pods=tuple(pods)).with_node(failing), works=(work(group),)))
+    assert isinstance(action, MoveTo)
+    assert (action.move.moved, action.move.gone, action.move.to) == (1, (), ("r1-n3",))
+    counts = {seat.node: seat.count for seat in action.move.reservation.assignments}
+    assert counts == {"r1-n1": 1, "r1-n2": 2, "r1-n3": 1}
+    after = replace(state, pods=tuple(pods)).with_node(failing).with_reservation(action.move.reservation)
+    assert reconcile(world(after, works=(work(group),))) == []
+
+
+def test_all_seats_of_a_node_that_is_not_ready_move_although_a_pod_is_still_on_it():
+    """The pod will be evicted; if the node is ready again before that, the seat follows the pod back."""
+    group = gang(4, gpu=4, reserve="nodes")
+    state = booked(racks(1, 3), group)
+    (held,) = state.reservations
+    pods = tuple(
+        BoundPod(f"default/p{n}", f"r1-n{1 + n // 2}", amounts(gpu=4, pods=1), held.id) for n in range(1, 4)
+    )
+    state = replace(state, pods=pods)
+    down = state.with_node(replace(state.nodes["r1-n1"], ready=False))
+    (action,) = reconcile(world(down, works=(work(group),)))
+    assert isinstance(action, MoveTo)
+    assert {seat.node: seat.count for seat in action.move.reservation.assignments} == {"r1-n2": 2, "r1-n3": 2}
+    again = state.with_reservation(action.move.reservation)
+    successor = BoundPod("default/p4", "r1-n3", amounts(gpu=4, pods=1), held.id)
+    (follow,) = reconcile(world(again.with_pod(successor), works=(work(group),)))
+    assert isinstance(follow, Follow)
+    counts = {seat.node: seat.count for seat in follow.reservation.assignments}
+    assert counts == {"r1-n1": 1, "r1-n2": 2, "r1-n3": 1}
 
 
 def test_one_lost_node_of_a_rack_with_room_moves_one_node_of_pods():
