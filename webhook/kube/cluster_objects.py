@@ -5,7 +5,7 @@ describe nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from webhook.admission.environment import NAMESPACE
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.api.discovery import served_path
+from webhook.kube.api.discovery import in_namespace, served_path
 from webhook.kube.standing import Lookout, standing_of
 from webhook.workloads import KINDS
 
@@ -89,10 +89,13 @@ async def cluster_objects(
 
 
 async def listed_objects(
-    api: Api, kinds: Iterable[tuple[str, str, str]], wanted: Callable[[Json], bool] = all_objects
+    api: Api,
+    kinds: Iterable[tuple[str, str, str]],
+    wanted: Callable[[Json], bool] = all_objects,
+    namespaces: Collection[str] | None = None,
 ) -> tuple[list[Json], list[str]]:
     """Returns the wanted objects of these kinds that the API server serves, and the paths that may not be
-    listed.
+    listed. `namespaces`: those that are read, None for all; the kinds are namespaced if it is given.
 
     An object that is not `wanted` is dropped with its page: a pod takes 26 kB. Raises `ApiError` for any
     other failure.
@@ -101,8 +104,10 @@ async def listed_objects(
     forbidden = []
     for group, resource, kind in kinds:
         path = await served_path(api, group, resource)
+        places = [path] if namespaces is None else [in_namespace(path, name) for name in sorted(namespaces)]
         try:
-            items += await _listed(api, path, kind, wanted) if path else []
+            for place in places if path else ():
+                items += await _listed(api, place, "/".join(path.split("/")[2:-1]), kind, wanted)
         except ApiError as error:
             if error.status != 403:
                 raise
@@ -110,13 +115,12 @@ async def listed_objects(
     return items, forbidden
 
 
-async def _listed(api: Api, path: str, kind: str, wanted: Callable[[Json], bool]) -> list[Json]:
+async def _listed(api: Api, path: str, version: str, kind: str, wanted: Callable[[Json], bool]) -> list[Json]:
     """Returns the wanted objects at a path.
 
     `apiVersion` and `kind`, which list items lack, are added; `managedFields`, half of a pod's size, is
-    removed.
+    removed. `version`: the `apiVersion`.
     """
-    version = "/".join(path.split("/")[2:-1])
 
     def kept(item: Json) -> Json | None:
         item["metadata"].pop("managedFields", None)

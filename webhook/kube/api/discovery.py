@@ -64,3 +64,9 @@ async def _get(api: Api, path: str) -> Json | None:
         if error.status != 404:
             raise
         return None
+
+
+def in_namespace(path: str, namespace: str) -> str:
+    """Returns the path of a resource's objects in one namespace: /apis/batch/v1/namespaces/NAMESPACE/jobs."""
+    folder, _, resource = path.rpartition("/")
+    return f"{folder}/namespaces/{namespace}/{resource}"

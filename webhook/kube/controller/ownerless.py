@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.discovery import in_namespace
 from webhook.kube.controller.memory import Claim, claim_of
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import finished
@@ -107,7 +108,7 @@ class _StoredObjects:
         # A gang that is not named after a workload may consist of objects of any kind.
         for served in self._paths if kind in POD_GANGS else (kind,):
             for path in self._paths.get(served, ()):
-                objects = await self._objects(_in_namespace(path, namespace))
+                objects = await self._objects(in_namespace(path, namespace))
                 if objects is None:
                     return True
                 for stored in objects:
@@ -134,9 +135,3 @@ def _object(item: Json) -> _Object:
     ids = reservation_ids(metadata.get("annotations") or {})
     version = str(metadata.get("resourceVersion", ""))
     return _Object(metadata["name"], metadata.get("uid", ""), version, ids, finished(item))
-
-
-def _in_namespace(path: str, namespace: str) -> str:
-    """Returns the path of a resource's objects in one namespace: /apis/batch/v1/namespaces/NAMESPACE/jobs."""
-    served, _, resource = path.rpartition("/")
-    return f"{served}/namespaces/{namespace}/{resource}"

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, Json
-from webhook.kube.api.discovery import served_path
+from webhook.kube.api.discovery import in_namespace, served_path
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.shared_gangs.pod_groups import JOINED_KINDS
 from webhook.workloads.stored import reservation_ids
@@ -68,9 +68,11 @@ class StoredOwners:
         ]
         for row in rows:
             path = await self._path(row)
-            if path and (owner := (await self._owner_uids(_inside(path, namespace), selector)).get(held.id)):
+            if path and (
+                owner := (await self._owner_uids(in_namespace(path, namespace), selector)).get(held.id)
+            ):
                 return owner
-        return (await self._owner_uids(_inside("/api/v1/pods", namespace))).get(held.id, "")
+        return (await self._owner_uids(in_namespace("/api/v1/pods", namespace))).get(held.id, "")
 
     async def _path(self, row: WorkloadKind) -> str:
         key = f"{row.group}/{row.resource}"
@@ -92,8 +94,3 @@ def _reservations(item: Json) -> tuple[str, tuple[str, ...]]:
     """Returns the object's UID, and the ids of the reservations that it names."""
     metadata = item["metadata"]
     return str(metadata["uid"]), reservation_ids(metadata.get("annotations") or {})
-
-
-def _inside(path: str, namespace: str) -> str:
-    folder, _, resource = path.rpartition("/")
-    return f"{folder}/namespaces/{namespace}/{resource}"

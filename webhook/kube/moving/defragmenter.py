@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import LedgerUnavailable
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
@@ -48,6 +49,9 @@ AGAIN_SECONDS = 60.0
 
 EVENT_SECONDS = 600.0
 """Seconds between two events for a gang without moves: the figures in such an event change all the time."""
+
+MOST_NAMESPACES = 8
+"""Maximum number of namespaces that are listed one by one; of more, everything is listed."""
 
 BUDGETS = "/poddisruptionbudgets"
 
@@ -197,7 +201,9 @@ class Defragmenter:
                 await recorder.tell(moved, "Defragmented", text)
 
         mover = replace(
-            self._mover(runtime), before=before, stopping=lambda: not _limits(runtime, group.name).after
+            self._mover(runtime, moves.nodes, names),
+            before=before,
+            stopping=lambda: not _limits(runtime, group.name).after,
         )
         self._cordons = True
         try:
@@ -216,9 +222,11 @@ class Defragmenter:
             ref, "Defragmented", f"it has its place: {pods(len(mover.evicted))} evicted for it"
         )
 
-    def _mover(self, runtime: ClusterRuntime) -> Mover:
+    def _mover(self, runtime: ClusterRuntime, nodes: Iterable[str] = (), names: Iterable[str] = ()) -> Mover:
+        """Returns the mover of these gangs and pods, which are to leave the nodes."""
+
         async def look() -> ClusterObjects:
-            seen, _ = await self._look(runtime)
+            seen, _ = await self._look(runtime, nodes, names)
             return seen
 
         return Mover(
@@ -229,8 +237,14 @@ class Defragmenter:
             by=LEADER,
         )
 
-    async def _look(self, runtime: ClusterRuntime) -> tuple[ClusterObjects, World]:
-        """Returns the cluster as the controller sees it, with the owners of its pods.
+    async def _look(
+        self, runtime: ClusterRuntime, nodes: Iterable[str] = (), names: Iterable[str] = ()
+    ) -> tuple[ClusterObjects, World]:
+        """Returns the cluster as the controller sees it, with its pods and their owners; if these gangs and
+        pods are to leave the nodes, with those of the namespaces that are concerned.
+
+        They are read from the API server each time: the watches do not keep by which label a pod agrees to be
+        moved, or what PodDisruptionBudgets allow now.
 
         Raises `ApiError` if PodDisruptionBudgets may not be read: without them nothing is moved.
         """
@@ -245,13 +259,14 @@ class Defragmenter:
         def is_wanted(obj: Json) -> bool:
             return obj["kind"] != "Pod" or key_of(obj) in bound
 
-        objects, forbidden = await listed_objects(runtime.api, MAKES_PODS, is_wanted)
+        spaces = concerned(world.snapshot, nodes, names)
+        objects, forbidden = await listed_objects(runtime.api, MAKES_PODS, is_wanted, spaces)
         budgets = next((path for path in forbidden if path.endswith(BUDGETS)), "")
         if budgets:
             raise ApiError(403, "Forbidden", f"{budgets} may not be listed: apply components/defragmentation")
-        spaces = {str(obj["metadata"].get("namespace")) for obj in objects if obj["kind"] == "Pod"}
+        with_pods = {str(obj["metadata"].get("namespace")) for obj in objects if obj["kind"] == "Pod"}
         left_alone = {
-            name: f"is in namespace {name}, which is not enforced" for name in runtime.observed(spaces)
+            name: f"is in namespace {name}, which is not enforced" for name in runtime.observed(with_pods)
         }
         self._rests = {name: until for name, until in self._rests.items() if until > self.clock()}
         left_alone |= dict.fromkeys(self._rests, "was moved for another gang less than a day ago")
@@ -259,6 +274,22 @@ class Defragmenter:
             world.snapshot, objects, now, {}, tuple(forbidden), LEADER, left_alone=left_alone
         )
         return seen, world
+
+
+def concerned(snapshot: Snapshot, nodes: Iterable[str], names: Iterable[str]) -> frozenset[str] | None:
+    """Returns the namespaces of the gangs and pods `names`, and of all that is on the nodes or holds a part
+    of them; None for all namespaces, if there are no names or many namespaces.
+
+    Steps of moves depend on no other namespace: a gang, the pods of a controller, and the pods of a
+    PodDisruptionBudget are in one namespace.
+    """
+    spaces = {namespace_of(name) for name in names}
+    if not spaces:
+        return None
+    for node in nodes:
+        spaces |= {namespace_of(pod.name) for pod in snapshot.bound.on(node) if not pod.daemon}
+        spaces |= {namespace_of(held.gang) for held, _ in snapshot.holds.on(node)}
+    return frozenset(spaces) if len(spaces) <= MOST_NAMESPACES else None
 
 
 def _limits(runtime: ClusterRuntime, gang: str) -> MoveLimits:

@@ -136,7 +136,7 @@ async def test_moves_that_an_unavailable_ledger_ends_leave_no_node_cordoned(down
         if not works and method == "PATCH" and path.startswith(NODES):
             raise ApiError(500, "InternalError", "etcdserver: request timed out")
 
-    async def fails(_: ClusterRuntime) -> Any:
+    async def fails(*_: object) -> Any:
         nonlocal works
         works = not down
         raise LedgerUnavailable("reservations: the API server does not answer: timed out")
@@ -159,7 +159,7 @@ async def test_the_log_tells_what_moves_cost(caplog: pytest.LogCaptureFixture) -
     caplog.set_level("INFO", "bayplan")
     scene = Scene()
 
-    async def fails(_: ClusterRuntime) -> Any:
+    async def fails(*_: object) -> Any:
         raise LedgerUnavailable("it does not answer")
 
     defragmenter = Defragmenter(look_seconds=0.0)
