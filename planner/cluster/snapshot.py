@@ -204,6 +204,11 @@ class Snapshot:
         reservation: Reservation | None = self.holds.by_gang.get(gang)
         return reservation
 
+    def with_id(self, reservation_id: str) -> Reservation | None:
+        """Returns the reservation with this id, None if there is none."""
+        gang = self.holds.gangs.get(reservation_id)
+        return self.holding(gang) if gang is not None else None
+
     def with_book(self, book: Book) -> Snapshot:
         """Returns the same cluster with exactly the reservations of the ledger's book."""
         latest_snapshot = self.latest

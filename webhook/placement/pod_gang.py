@@ -74,11 +74,12 @@ def held_for(
     ids = frozenset(reservation_ids(annotations))
     replica = gang_name_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
-        held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)
+        held = tuple(filter(None, [snapshot.holding(replica)]))
         if held or ids or GANG_OF in annotations:
             return held, True
     elif ids:
-        held = tuple(r for r in snapshot.reservations if r.id in ids and _may_name(pod, namespace, r))
+        stored = map(snapshot.with_id, sorted(ids))
+        held = tuple(r for r in stored if r is not None and _may_name(pod, namespace, r))
         if held or has_stamped_template(pod):
             return held, bool(held)
     above = (snapshot.holding(gang) for gang in gangs_above(pod, namespace))

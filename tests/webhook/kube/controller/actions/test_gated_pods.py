@@ -208,6 +208,18 @@ def test_a_replicas_pod_keeps_its_own_replicas_place_only():
         assert terms == {}, f"{rack} is written by the policies"
 
 
+def test_a_pod_finds_the_place_of_its_gang_without_reading_those_of_all_gangs():
+    """With 10,000 reservations, that took 4 ms for each pod: by the ids that it names, and by its replica."""
+    names = [f"default/LeaderWorkerSet/serve/{index}" for index in range(2)]
+    snapshot = booked(racks(2, 2), *(gang(2, name=name, required="rack") for name in names))
+    ids = [reservation.id for reservation in snapshot.reservations]
+    vars(snapshot)["reservations"] = None  # cannot be read
+    for own_ids, labels in ((ids, {}), (ids[:1], {"labels": {}})):
+        pod = replica_pod(0, own_ids, "r1")
+        pod["metadata"] |= labels
+        assert [held.gang for held in held_for(snapshot, pod, "default")[0]] == names[:1]
+
+
 def test_a_pod_of_a_replica_without_a_place_waits_free_of_the_others_places():
     """It must not go to the rack of the first replica."""
     first = gang(2, name="default/LeaderWorkerSet/serve/0", required="rack")
