@@ -42,7 +42,8 @@ class GangStanding:
     `surplus`: the number of pods on nodes beyond its size, for example one that terminates while its
     replacement has started. `gated`: the number of pods that wait at Bayplan's scheduling gate.
 
-    `unbound`: the pods of a gang with a place that have been on no node for long, as in `steps.LeftUnbound`.
+    `unbound`: the pods of a gang with a place that have been on no node for long, as in `steps.LeftUnbound`;
+    `outdated`: those of them that are pinned to a former place.
 
     `reservation`: what the gang holds, or will hold if it is `admitted`; None if it is `waiting`. `answer`:
     the planner's answer, for example why it waits or is stuck; None if it was not planned.
@@ -58,6 +59,7 @@ class GangStanding:
     surplus: int = 0
     gated: int = 0
     unbound: tuple[Unbound, ...] = ()
+    outdated: tuple[Unbound, ...] = ()
     reservation: Reservation | None = None
     answer: Answer | None = None
     place: QueuePlace | None = None
@@ -159,7 +161,7 @@ def standings(world: World) -> tuple[GangStanding, ...]:
     actions = rules.reconcile(world)
     released = {action.reservation.id for action in actions if isinstance(action, steps.Release)}
     stuck = {action.gang.name: action.answer for action in actions if isinstance(action, steps.Stuck)}
-    left = {action.gang.name: action.pods for action in actions if isinstance(action, steps.LeftUnbound)}
+    left = {action.gang.name: action for action in actions if isinstance(action, steps.LeftUnbound)}
     holding = [
         _holding(world, held, stuck, left)
         for held in sorted(world.snapshot.reservations, key=lambda held: held.gang)
@@ -186,12 +188,13 @@ def _holding(
     world: World,
     held: Reservation,
     stuck: Mapping[str, Answer],
-    left: Mapping[str, tuple[Unbound, ...]],
+    left: Mapping[str, steps.LeftUnbound],
 ) -> GangStanding:
     snapshot, gang = world.snapshot, world.gangs.get(held.gang)
     bound = sum(1 for _ in snapshot.bound.of_gang(held.gang, held.id))
     unbound = len(gang.pods) if gang is not None else 0
     state: State = "stuck" if held.gang in stuck else "running" if bound and not unbound else "starting"
+    left_pods = left.get(held.gang)
     size = gang.group.size if gang is not None else sum(part.count for part in held.assignments)
     return GangStanding(
         held.gang,
@@ -202,7 +205,8 @@ def _holding(
         bound=min(bound, size),
         surplus=max(bound - size, 0),
         gated=sum(pod.gated for pod in gang.pods) if gang is not None else 0,
-        unbound=left.get(held.gang, ()),
+        unbound=left_pods.pods if left_pods is not None else (),
+        outdated=left_pods.outdated if left_pods is not None else (),
         reservation=held,
         answer=stuck.get(held.gang),
     )

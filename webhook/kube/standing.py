@@ -78,7 +78,8 @@ class Lookout:
         """
         if not gang.unbound:
             return ""
-        return unbound_words(gang.unbound, await scheduler_words(self.runtime.api, gang.unbound))
+        why = await scheduler_words(self.runtime.api, gang.unbound)
+        return unbound_words(gang.unbound, why, gang.outdated)
 
     async def report(self, name: str, namespace: str) -> Json | None:
         """Returns the Report of this name in a namespace; None if there is none, or it cannot be read."""

@@ -15,14 +15,19 @@ from webhook.cli.main import main
 from webhook.kube.controller.unbound_pods import BINDING_SECONDS
 from webhook.kube.gang_standing import ClusterStanding, standings
 from webhook.kube.standing import Lookout
+from webhook.placement.stamp import PlacementAnnotation
 
 VERDICT = "kube-scheduler says: 0/4 nodes are available: 1 Insufficient cpu"
 
 
-def shown(age: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """What `why` prints of a gang of two whose first pod was refused at this age, in seconds."""
+def shown(
+    age: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **fields: object
+) -> str:
+    """What `why` prints of a gang of two whose first pod was refused at this age, in seconds; `fields`: those
+    of this pod.
+    """
     group = gang(2, name="default/Job/a", required="rack")
-    refused = pod("a-0", "a", gated=False, verdict=VERDICT, created=NOW - age)
+    refused = pod("a-0", "a", gated=False, verdict=VERDICT, created=NOW - age, **fields)
     state = world(booked(racks(2, 2), group), works=(work(group),), pods=(refused,))
     seen = ClusterStanding(state.snapshot, standings(state), "leader", (), NOW)
     lookout = Lookout(SimpleNamespace(api=Groups(None)), "bayplan-system", ())  # type: ignore[arg-type]
@@ -43,3 +48,15 @@ def test_a_pod_that_came_a_moment_ago_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "on no node" not in shown(BINDING_SECONDS - 1, monkeypatch, capsys)
+
+
+def test_a_pod_that_is_pinned_to_a_former_place_of_its_gang_is_to_be_deleted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its gang was moved to r1, and the affinity of a pod without gates cannot be changed."""
+    former = PlacementAnnotation("admitted", domains=(("r2",),))
+    text = shown(BINDING_SECONDS, monkeypatch, capsys, notes=(former,))
+    assert (
+        "Pinned to a former place of the gang: a-0; delete it, and it is created again for the new one"
+        in text
+    )

@@ -1,14 +1,18 @@
-"""Whether workloads say in their annotation which place their gangs hold. Pure.
+"""Whether workloads and pods name the place that their gang holds. Pure.
 
-The annotation is written after the place is reserved. If that write fails, or the leader ends before it, the
-workload names a former place or says that it waits. Any later round sees this, whichever replica leads.
+The annotation of a workload is written after the place is reserved. If that write fails, or the leader ends
+before it, the workload names a former place or says that it waits. Any later round sees this, whichever
+replica leads. Pods that were created for a former place are pinned to it for ever.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation
 from webhook.kube.controller.world import World
-from webhook.kube.state.gangs import Work
+from webhook.kube.state.gangs import Unbound, Work
 from webhook.kube.state.gathering import Gang
 from webhook.placement.pod_affinity import hosts_of
 
@@ -33,3 +37,23 @@ def _is_outdated(work: Work, snapshot: Snapshot, gang: Gang) -> bool:
     if gang.members:  # a gang grows with each further member, and former members need not be written again
         return not (note.nodes <= nodes and domains.issuperset(note.domains))
     return note.nodes != nodes or frozenset(note.domains) != domains
+
+
+def of_former_place(
+    snapshot: Snapshot, held: Reservation | None, pods: Iterable[Unbound]
+) -> tuple[Unbound, ...]:
+    """Returns those of a gang's unbound pods that are pinned to a former place: they may not use some part of
+    what the gang holds now. None if the gang holds nothing.
+    """
+    if held is None:
+        return ()
+    nodes, domains = hosts_of(snapshot, held), frozenset(held.domains)
+    return tuple(
+        pod
+        for pod in pods
+        if any(
+            note.decision == "admitted" and not (nodes <= note.nodes and domains <= frozenset(note.domains))
+            for note in pod.notes
+        )
+        and not (pod.gated or pod.brought_by)
+    )

@@ -10,7 +10,8 @@ The rules:
    In a namespace that is not enforced, a reservation that no bound pod uses is released, gated pods are
    admitted, and rules 2 to 5 do not apply.
 2. A gang is planned again, with as few moved pods as possible, if it holds a node that it cannot use any
-   more, or that is outside the flavor in which Kueue has admitted its pods. If pods were bound elsewhere than
+   more, because of the node or of pods without a reservation, or that is outside the flavor in which Kueue
+   has admitted its pods. If pods were bound elsewhere than
    planned, the reservation follows them. A place that was not written onto the workload is written again.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
 4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; gated pods of a
@@ -43,11 +44,12 @@ from webhook.kube.controller.evictions import evictions
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
 from webhook.kube.controller.memory import NO_MEMORY, Memory, lacks_reservation, patience
-from webhook.kube.controller.noted_places import names_another_place
+from webhook.kube.controller.noted_places import names_another_place, of_former_place
 from webhook.kube.controller.ownerless import GRACE_SECONDS, is_ownerless
 from webhook.kube.controller.replanning.follow import followed
 from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan, shrunk_nodes
 from webhook.kube.controller.replanning.restore import restored
+from webhook.kube.controller.replanning.taken import taken_nodes
 from webhook.kube.controller.steps import (
     Action,
     Admit,
@@ -100,12 +102,14 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
     by_kueue = kueue_round(due.snapshot, enforced, world.kueue, world.observed, world.unbound_uids)
     due.snapshot = by_kueue.snapshot
     due.actions += by_kueue.actions
-    due.actions += _left_by_schedulers(world, (enforced[name] for name in enforced if name in by_kueue.gangs))
+    due.actions += _left_by_schedulers(
+        due.snapshot, world.now, (enforced[name] for name in enforced if name in by_kueue.gangs)
+    )
     planned = {name: gang for name, gang in enforced.items() if name not in by_kueue.gangs}
     for reservation in due.snapshot.reservations:  # rules 2 and 4
         if (holder := planned.get(reservation.gang)) is not None:
             due.keep_place(world, holder, reservation)
-            due.actions += _left_by_schedulers(world, [holder])
+            due.actions += _left_by_schedulers(due.snapshot, world.now, [holder])
     due.actions += _held_at_gates(world, planned.values())
     for gang in planned.values():  # rule 3
         if (
@@ -147,7 +151,7 @@ class _Due:
         elif gang is not None and reservation.expires is not None and gang.ref.uid:
             self.actions.append(ClaimFor(reservation, gang))
         elif gang is not None and gang.name in self.memory.idle:
-            self.actions += _left_by_schedulers(world, [gang])
+            self.actions += _left_by_schedulers(self.snapshot, world.now, [gang])
             self._release(reservation, _unused_for(world, gang), gang)
 
     def keep_place(self, world: World, gang: Gang, reservation: Reservation) -> None:
@@ -158,7 +162,7 @@ class _Due:
         gang, late = with_seats(self.snapshot, gang, reservation)
         late_uids = {member.uid for member in late}
         seated = tuple(pod for pod in gang.pods if pod.brought_by not in late_uids)
-        former, reservation = reservation, self._moved(replace(gang, pods=seated), reservation)
+        former, reservation = reservation, self._moved(replace(gang, pods=seated), reservation, world.now)
         gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
         if kind_of(gang.name) in GROWING_KINDS:
             gated = self._scaled(world, replace(gang, pods=seated), reservation, gated)
@@ -213,20 +217,23 @@ class _Due:
         self.actions.append(Release(reservation, why, gang))
         self.snapshot = self.snapshot.without(reservation.gang)
 
-    def _moved(self, gang: Gang, reservation: Reservation) -> Reservation:
+    def _moved(self, gang: Gang, reservation: Reservation, now: float) -> Reservation:
         """Returns the gang's reservation after rule 2, and adds the action that replaces the former one: a
         new plan if nodes are lost, or the nodes where the pods are if they were bound elsewhere. If there is
         no place, adds a report, and returns the former reservation.
         """
         selections = of_pods(gang.group, gang.pods)
         outside = outside_flavors(self.snapshot, reservation, selections)
-        if lost := lost_nodes(self.snapshot, reservation) | outside:
+        left = left_unbound(gang.pods, now)
+        taken = taken_nodes(self.snapshot, reservation, left) if left else {}
+        if lost := taken | lost_nodes(self.snapshot, reservation) | outside:
             gang = _in_flavors(self.snapshot, gang)
             why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
             free = _free(self.snapshot, gang, reservation)
             keeping = without_labels(free, selections)  # the bound pods may be in another flavor
-            shrunk = shrunk_nodes(self.snapshot, reservation).keys() - outside.keys()
-            outcome = replan(self.snapshot, free, reservation, lost, keeping, shrunk)
+            # Pods that run on a node go on there if the node only lacks room for the gang's other pods.
+            crowded = (shrunk_nodes(self.snapshot, reservation).keys() | taken.keys()) - outside.keys()
+            outcome = replan(self.snapshot, free, reservation, lost, keeping, crowded)
             if not isinstance(outcome, Move):
                 self.actions.append(Stuck(gang, why, outcome))
                 return reservation
@@ -285,10 +292,10 @@ def _let_in_without_place(gangs: Iterable[Gang]) -> Iterator[Action]:
             yield LetIn(gang, None, gated)
 
 
-def _left_by_schedulers(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
+def _left_by_schedulers(snapshot: Snapshot, now: float, gangs: Iterable[Gang]) -> Iterator[Action]:
     for gang in gangs:
-        if pods := left_unbound(gang.pods, world.now):
-            yield LeftUnbound(gang, pods)
+        if pods := left_unbound(gang.pods, now):
+            yield LeftUnbound(gang, pods, of_former_place(snapshot, snapshot.holding(gang.name), pods))
 
 
 def _unused_for(world: World, gang: Gang) -> str:

@@ -79,11 +79,13 @@ class Stuck:
 @dataclass(frozen=True, slots=True)
 class LeftUnbound:
     """Report that pods of a gang have been unbound for a while: the scheduler does not bind them although the
-    gang holds a place, or they wait at a scheduling gate of another controller.
+    gang holds a place, or they wait at a scheduling gate of another controller. `outdated`: those of the pods
+    that are pinned to a former place of the gang.
     """
 
     gang: Gang
     pods: tuple[Unbound, ...]
+    outdated: tuple[Unbound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

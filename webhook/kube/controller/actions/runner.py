@@ -128,8 +128,8 @@ class ActionRunner:
                     await note_place(self._api, gang, reservation, world)
             case steps.TellSize(ref, size):
                 await annotate(self._api, [ref], {BATCH_MIN_MEMBER: str(size)})
-            case steps.LeftUnbound(gang, pods):
-                await self._unbound.tell(gang, pods)
+            case steps.LeftUnbound(gang, pods, outdated):
+                await self._unbound.tell(gang, pods, outdated)
             case steps.Stuck() | steps.NotAdopted():
                 await self._warn(action)
             case steps.Beside() | steps.WaitAction() | BehindUnstarted():

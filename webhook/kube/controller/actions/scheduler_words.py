@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
-from planner.model.words import counted
+from planner.model.natural_order import natural
+from planner.model.words import counted, listed
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.controller.actions.events import Recorder
 from webhook.kube.controller.kueue.words import reasons_in
@@ -20,6 +21,10 @@ from webhook.kube.state.gathering import Gang
 
 ASKED_SECONDS = 60.0
 """Seconds between two lookups, at the API server, of why a gang's scheduler does not bind its pods."""
+
+
+MOST_NAMED = 3
+"""Maximum number of pods that a text names."""
 
 
 SILENT = "their scheduler has grouped them and says nothing of them"
@@ -62,15 +67,18 @@ class UnboundEvents:
             if now - entry[0] < ASKED_SECONDS
         }
 
-    async def tell(self, gang: Gang, pods: Sequence[Unbound]) -> None:
-        """Reports why `pods` are on no node; looks the reason up every `ASKED_SECONDS` at most."""
+    async def tell(self, gang: Gang, pods: Sequence[Unbound], outdated: Sequence[Unbound] = ()) -> None:
+        """Reports why `pods` are on no node; looks the reason up every `ASKED_SECONDS` at most.
+
+        `outdated`: as in `unbound_words`.
+        """
         now = self._clock()
         if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
             self._asked[gang.name] = now
             owners = {gang.ref.uid, *(ref.uid for ref in gang.refs)}
             kueue = await self._kueue_reasons_in(gang.ref.namespace, now)
             why = await scheduler_words(self._api, pods, owners, kueue)
-            await self._recorder.tell(gang.ref, "Unbound", unbound_words(pods, why), warning=True)
+            await self._recorder.tell(gang.ref, "Unbound", unbound_words(pods, why, outdated), warning=True)
 
     async def _kueue_reasons_in(self, namespace: str, now: float) -> Mapping[str, Sequence[str]]:
         read, reasons = self._kueue_reasons.get(namespace, (-ASKED_SECONDS, {}))
@@ -80,9 +88,16 @@ class UnboundEvents:
         return reasons
 
 
-def unbound_words(pods: Sequence[Unbound], why: str) -> str:
-    """Returns how many pods are on no node, and why (`scheduler_words`)."""
-    return f"{counted(len(pods), 'pod is', 'pods are')} on no node yet; {why}"
+def unbound_words(pods: Sequence[Unbound], why: str, outdated: Sequence[Unbound] = ()) -> str:
+    """Returns how many pods are on no node, and why (`scheduler_words`). `outdated`: those that are pinned to
+    a former place of their gang.
+    """
+    text = f"{counted(len(pods), 'pod is', 'pods are')} on no node yet; {why}"
+    if not outdated:
+        return text
+    names = listed(sorted((pod.ref.name for pod in outdated), key=natural), MOST_NAMED)
+    remedy = "delete it, and it is" if len(outdated) == 1 else "delete them, and they are"
+    return f"{text}. Pinned to a former place of the gang: {names}; {remedy} created again for the new one"
 
 
 async def scheduler_words(

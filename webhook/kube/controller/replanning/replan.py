@@ -57,19 +57,22 @@ def shrunk_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]
     """Returns the nodes that have become too small for the gang's seats there while a seat has no bound pod,
     each with a short reason. The pods that run there may go on.
     """
-    reasons = {name: unusable(snapshot, name, amounts) for name, amounts in seat_amounts(reservation).items()}
-    return {
+    reasons = {
         name: reason
-        for name, reason in reasons.items()
-        if reason and not unusable(snapshot, name, {}) and _has_empty_seat(snapshot, reservation, name)
+        for name, amounts in seat_amounts(reservation).items()
+        if (reason := unusable(snapshot, name, amounts)) and not unusable(snapshot, name, {})
     }
+    empty = empty_seats(snapshot, reservation) if reasons else {}
+    return {name: reason for name, reason in reasons.items() if name in empty}
 
 
-def _has_empty_seat(snapshot: Snapshot, reservation: Reservation, node: str) -> bool:
-    """Returns whether the gang has more seats on a node than bound pods."""
-    seats = sum(seat.count for seat in reservation.assignments if seat.node == node)
-    pods = snapshot.bound.of_gang(reservation.gang, reservation.id)
-    return sum(pod.node == node for pod in pods) < seats
+def empty_seats(snapshot: Snapshot, reservation: Reservation) -> Counter[str]:
+    """Returns how many of the gang's seats on each node have no bound pod; only nodes with such seats."""
+    seats = Counter[str]()
+    for seat in reservation.assignments:
+        seats[seat.node] += seat.count
+    seats.subtract(pod.node for pod in snapshot.bound.of_gang(reservation.gang, reservation.id))
+    return +seats
 
 
 def seat_amounts(reservation: Reservation) -> dict[str, Mapping[str, int]]:
@@ -108,17 +111,17 @@ def replan(
     held: Reservation,
     lost: Iterable[str],
     keeping: PodGroup | None = None,
-    shrunk: Collection[str] = (),
+    crowded: Collection[str] = (),
 ) -> Move | Answer:
     """Returns the move to another place, or the planner's answer if there is none.
 
     `lost`: the nodes that the gang has to leave. `keeping`: the gang with the requirements of the pods that
-    stay, if these differ from those of the pods that move (which may need nodes of another flavor). `shrunk`:
-    those of the lost nodes on which bound pods of the gang may go on (`shrunk_nodes`).
+    stay, if these differ from those of the pods that move (which may need nodes of another flavor).
+    `crowded`: those of the lost nodes that only lack room, so that bound pods of the gang go on there.
     """
     remaining = snapshot.ended(held.gang)  # the pods that stay are added below, so that they count once
-    pods = snapshot.bound.of_gang(held.gang, held.id) if shrunk else ()
-    running = seated(group, (pod for pod in pods if pod.node in shrunk))
+    pods = snapshot.bound.of_gang(held.gang, held.id) if crowded else ()
+    running = seated(group, (pod for pod in pods if pod.node in crowded))
     gone = frozenset(lost)
     kept = [
         replace(seat, count=min(seat.count, running[seat.pod_set, seat.node])) if seat.node in gone else seat
@@ -131,13 +134,13 @@ def replan(
     if stays:
         filled = beside(remaining, group, replace(held, assignments=stays), moving, keeping)
         if filled is not None:
-            return _move(snapshot, held, filled)
+            return _move(snapshot, held, filled, crowded)
     answer = plan(remaining, group)
     fresh = reservation_for(remaining, group, answer)
     if fresh is None:
         return answer
     # The gang goes to another domain: a pod that runs on after the outage of its node stays there alone.
-    return _move(snapshot, held, fresh, leaves_all=_requires_level(group))
+    return _move(snapshot, held, fresh, crowded, leaves_all=_requires_level(group))
 
 
 def seated(group: PodGroup, pods: Iterable[BoundPod]) -> Counter[tuple[str, str]]:
@@ -163,12 +166,19 @@ def _requires_level(group: PodGroup) -> bool:
     return bool(group.within) or any(stated.required or stated.slice_level for stated in constraints)
 
 
-def _move(snapshot: Snapshot, held: Reservation, fresh: Reservation, *, leaves_all: bool = False) -> Move:
+def _move(
+    snapshot: Snapshot,
+    held: Reservation,
+    fresh: Reservation,
+    crowded: Collection[str],
+    *,
+    leaves_all: bool = False,
+) -> Move:
     """Returns the move from `held` to `fresh`. The new reservation keeps the fingerprint of `held`, so that
     the ledger replaces the one by the other in one step.
 
     `leaves_all`: whether a pod of the gang is not followed back by itself to any node that the gang leaves
-    (`follow`); otherwise it is to a node that is not usable now, once it is usable again.
+    (`follow`); otherwise it is to a node that is `crowded` or not usable now, once it runs there.
     """
     before = Counter(
         {(assignment.pod_set, assignment.node): assignment.count for assignment in held.assignments}
@@ -179,7 +189,11 @@ def _move(snapshot: Snapshot, held: Reservation, fresh: Reservation, *, leaves_a
     new = after - before
     nodes = {node for _, node in after}
     gone = {node for _, node in before} - nodes
-    left = {name for name in gone if name in snapshot.nodes if leaves_all or not unusable(snapshot, name, {})}
+    left = {
+        name
+        for name in gone
+        if name in snapshot.nodes and (leaves_all or not (name in crowded or unusable(snapshot, name, {})))
+    }
     kept = replace(
         fresh, fingerprint=held.fingerprint, created=held.created, expires=held.expires, state=held.state,
         owner_uid=held.owner_uid, left_nodes=(held.left_nodes | left) - nodes,
