@@ -55,10 +55,22 @@ def test_the_seat_moves_and_its_pod_is_told_that_it_has_to_be_created_again():
     """It stays pinned to the full node: the affinity of a pod without gates cannot be changed."""
     move, report = due(shared(INTRUDER), left())
     assert isinstance(move, MoveTo)
-    assert move.why == "r1-n2 (free/x uses 8 of 8 nvidia.com/gpu without a reservation)"
+    assert move.why == "r1-n2 (free/x uses 8 of 8 nvidia.com/gpu without a reservation there)"
     assert (move.move.moved, move.move.gone, move.move.to) == (1, ("r1-n2",), ("r1-n3",))
     assert isinstance(report, LeftUnbound)
     assert [pod.ref.name for pod in report.outdated] == ["a-1"]
+
+
+def test_the_seat_moves_too_if_the_node_is_used_by_a_pod_of_a_gang_that_was_moved_off_it():
+    """It is still pinned there, and came before this gang's pod. Its gang holds another node."""
+    other = gang(1, name="default/Job/b", reserve="nodes")
+    snapshot = booked(shared(hosts=4), other)
+    assert snapshot.holding(other.name).touched == {"r1-n3"}  # type: ignore[union-attr]
+    late = BoundPod("default/b-0", "r1-n2", amounts(gpu=8, pods=1), reservation_id(other.name))
+    actions = reconcile(world(snapshot.with_pod(late), works=(work(group()), work(other)), pods=(left(),)))
+    (move,) = (action for action in actions if isinstance(action, MoveTo))
+    assert move.why == "r1-n2 (default/b-0 uses 8 of 8 nvidia.com/gpu without a reservation there)"
+    assert move.move.to == ("r1-n4",)
 
 
 def test_it_moves_once():
