@@ -228,6 +228,7 @@ class _SeveralClassesFit:
         for request, room in zip(self._requests, self._caps, strict=True):
             for name, need in request.items():
                 room = min(room, free.get(name, 0) // need)
+            room = max(0, room)  # less than nothing is free where a node has lost a device that is in use
             for name, need in request.items():
                 used[name] += room * need
         return tuple([min(free.get(name, 0), amount) for name, amount in used.items()])
