@@ -5,8 +5,10 @@ contains their labels and anti-affinity), and the gang's own PodSets. Anti-affin
 directions, as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity
 allows the node, affinity does not. Host ports are handled as anti-affinity terms (planner.model.host_ports).
 
-An affinity term needs a matching bound pod. If there is none and the gang's own pods match, the matching pods
-and the pods with the term are kept in one domain, so that the term is satisfied in any binding order.
+An affinity term needs a matching bound pod in the node's domain. A pod with several affinity terms needs pods
+that match all of them: one that matches the first and another that matches the second do not count. If no
+bound pod matches and the gang's own pods do, the matching pods and the pods with the term are kept in one
+domain, so that the term is satisfied in any binding order.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
     )
     sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
     anti_affinity, co_location, exclusions, inner_terms = _between_own_pod_sets(
-        space, sets, neighbours, snapshot.base.spaces
+        snapshot, space, sets, neighbours
     )
     resolved = {
         pod_set.name: replace(
@@ -158,7 +160,7 @@ _CoLocation = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 
 def _between_own_pod_sets(
-    space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], spaces: Spaces
+    snapshot: Snapshot, space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour]
 ) -> tuple[_AntiAffinity, _CoLocation, dict[str, list[NodeExclusion]], _InnerTerms]:
     """Returns the constraints between the gang's own PodSets.
 
@@ -168,24 +170,24 @@ def _between_own_pod_sets(
     - the exclusions of nodes without these labels;
     - the affinity terms that the gang's own pods satisfy, each with its PodSet.
     """
+    spaces = snapshot.base.spaces
     inner_terms: _InnerTerms = set()
     anti_affinity: _AntiAffinity = {pod_set.name: set() for pod_set in sets}
     co_location: _CoLocation = {pod_set.name: set() for pod_set in sets}
     exclusions: dict[str, list[NodeExclusion]] = {pod_set.name: [] for pod_set in sets}
     for pod_set in sets:
+        attracting = tuple(term for term in pod_set.shape.terms if term.attracts)
         for term in pod_set.shape.terms:
-            meant = [
-                peer.name for peer in sets if term_matches(term, space, space, peer.shape.labels, spaces)
-            ]
             if not term.attracts:
-                for name in meant:
-                    anti_affinity[pod_set.name].add((term.key, name))
-                    anti_affinity[name].add((term.key, pod_set.name))
-            elif meant and not any(
-                n.bound and term_matches(term, space, n.space, n.labels, spaces) for n in neighbours
-            ):
+                for peer in sets:
+                    if term_matches(term, space, space, peer.shape.labels, spaces):
+                        anti_affinity[pod_set.name].add((term.key, peer.name))
+                        anti_affinity[peer.name].add((term.key, pod_set.name))
+        attractive = [p.name for p in sets if _attracts(attracting, space, space, p.shape.labels, spaces)]
+        if attractive and not any(_near(snapshot, attracting, space, neighbour) for neighbour in neighbours):
+            names = tuple(sorted({pod_set.name, *attractive}))
+            for term in attracting:
                 inner_terms.add((pod_set.name, term))
-                names = tuple(sorted({pod_set.name, *meant}))
                 for name in names:
                     co_location[name].add((term.key, names))
                     if term.key != HOSTNAME:
@@ -195,6 +197,27 @@ def _between_own_pod_sets(
                             )
                         )
     return anti_affinity, co_location, exclusions, inner_terms
+
+
+def _attracts(
+    terms: Sequence[PodTerm], pod_space: str, space: str, labels: Mapping[str, str], spaces: Spaces
+) -> bool:
+    """Reports whether a pod in `space` with these labels matches all affinity terms of a pod in `pod_space`,
+    as kube-scheduler requires of a pod that is to satisfy any of them; False without terms.
+    """
+    return bool(terms) and all(term_matches(term, pod_space, space, labels, spaces) for term in terms)
+
+
+def _near(snapshot: Snapshot, terms: Sequence[PodTerm], space: str, neighbour: Neighbour) -> bool:
+    """Reports whether a neighbour is a bound pod that these affinity terms of a pod in `space` select, on a
+    node with the label of one of them.
+    """
+    if not neighbour.bound or not _attracts(
+        terms, space, neighbour.space, neighbour.labels, snapshot.base.spaces
+    ):
+        return False
+    value = _values(snapshot)
+    return any(value(neighbour.node, term.key) for term in terms)
 
 
 def _exclusions(
@@ -215,12 +238,10 @@ def _exclusions(
     value = _values(snapshot)
     for neighbour in neighbours:
         for term in pod_set.shape.terms:
-            if (term.attracts and not neighbour.bound) or not term_matches(
-                term, space, neighbour.space, neighbour.labels, spaces
-            ):
-                continue
-            domains = near_domains.get(term) if term.attracts else away.setdefault(_cause(term), set())
-            if domains is not None:
+            if not term.attracts and term_matches(term, space, neighbour.space, neighbour.labels, spaces):
+                away.setdefault(_cause(term), set()).update(value(neighbour.node, term.key))
+        if near_domains and _near(snapshot, tuple(near_domains), space, neighbour):
+            for term, domains in near_domains.items():
                 domains |= value(neighbour.node, term.key)
         for term in neighbour.terms:
             if term_matches(term, neighbour.space, space, labels, spaces):

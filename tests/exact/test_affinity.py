@@ -91,6 +91,8 @@ def neighbourly(moment: Snapshot, group: PodGroup, assigned: Assigned) -> bool:
                 if means(term, space, "default", app) and domain and domain == where(moment, other, term.key):
                     return False
         for term in pod_set.shape.terms:
+            if term.attracts:
+                continue
             domain = where(moment, name, term.key)
             bound_domains = {
                 where(moment, o, term.key) for s, a, o, _ in bound if means(term, "default", s, a)
@@ -98,17 +100,38 @@ def neighbourly(moment: Snapshot, group: PodGroup, assigned: Assigned) -> bool:
             mates = [
                 (s, n, c) for s, n, c in gangs if means(term, "default", "default", s.shape.labels["app"])
             ]
-            if not term.attracts:
-                near = sum(c for _, n, c in mates if domain and where(moment, n, term.key) == domain)
-                mine = count if any(s is pod_set for s, _, _ in mates) else 0
-                if domain and (domain in bound_domains or near - mine > 0 or mine > 1):
-                    return False
-            elif any(means(term, "default", s, a) for s, a, _, _ in bound):
-                if not domain or domain not in bound_domains:
-                    return False
-            elif not mates or any(where(moment, n, term.key) != domain or not domain for _, n, _ in mates):
+            near = sum(c for _, n, c in mates if domain and where(moment, n, term.key) == domain)
+            mine = count if any(s is pod_set for s, _, _ in mates) else 0
+            if domain and (domain in bound_domains or near - mine > 0 or mine > 1):
                 return False
+        if not near_pods(moment, pod_set, name, bound, gangs):
+            return False
     return True
+
+
+def near_pods(moment: Snapshot, pod_set: PodSet, name: str, bound, gangs) -> bool:
+    """Whether the affinity of a pod on a node holds: only pods that all its terms mean count for any."""
+    terms = [term for term in pod_set.shape.terms if term.attracts]
+
+    def all_mean(space: str, app: str) -> bool:
+        return all(means(term, "default", space, app) for term in terms)
+
+    others = [other for space, app, other, _ in bound if all_mean(space, app)]
+    if any(where(moment, other, term.key) for other in others for term in terms):
+        return all(
+            where(moment, name, term.key) in {where(moment, other, term.key) for other in others} - {""}
+            for term in terms
+        )
+    mates = [node_name for mate, node_name, _ in gangs if all_mean("default", mate.shape.labels["app"])]
+    return not terms or (
+        bool(mates)
+        and all(
+            {where(moment, mate, term.key) for mate in (*mates, name)}
+            == {where(moment, name, term.key)}
+            != {""}
+            for term in terms
+        )
+    )
 
 
 def fewest_domains(instance: Instance, *, empty: bool = False) -> tuple[int, ...] | None:

@@ -247,3 +247,26 @@ def test_racks_of_one_name_in_two_zones_are_one_rack_to_pods_apart():
     answer = plan(moment, gang(pods(2, apart), reserve="nodes"))
     assert {name[-2:] for name in used(answer)} == {"r0", "r1"}
     assert plan(moment, gang(pods(3, apart), reserve="nodes")).decision == "rejected"
+
+
+def test_pods_with_two_affinity_terms_need_pods_that_match_each_of_them():
+    """kube-scheduler counts a pod for a term only if it matches all: not a pod by app, another by tier."""
+    near_each = affinity(term("rack", "a"), term("rack", "b"), near=True)
+    group = gang(pods(1, near_each), reserve="nodes")
+    answer = plan(cluster(bound("r1-1", "a"), bound("r1-2", "b")), group)
+    assert (answer.decision, answer.reason) == ("queued", "NoRoomNow")
+    assert "All 4 nodes are excluded by pod affinity" in answer.message
+
+
+def test_a_pod_that_matches_all_affinity_terms_attracts():
+    """Terms over the rack and over the power supply, of which the same pod fulfils each."""
+    group = gang(pods(1, affinity(term("rack"), term("ups"), near=True)), reserve="nodes")
+    assert used(plan(cluster(bound("r2-2")), group)) == {"r2-2": 1}
+
+
+def test_a_pod_on_a_node_in_no_domain_attracts_no_pods():
+    """The first pods of a job may then be in any rack together, as for kube-scheduler."""
+    office = node("office", gpu=0)
+    moment = snapshot([*cluster().nodes.values(), office], [topology("rack")], [bound("office")])
+    answer = plan(moment, gang(pods(8, affinity(term("rack"), near=True)), reserve="nodes"))
+    assert used(answer) == {"r1-1": 4, "r1-2": 4}
