@@ -190,7 +190,9 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
         for pod_set in settled.pod_sets
         for key in (*pod_set.shape.anti_affinity, *dict(pod_set.shape.anti_affinity_with))
     }
-    trees = snapshot.base.trees
+    base = snapshot.base
+    # A gang without levels may also be placed on nodes of several topologies (`search.place`).
+    trees = base.wide_trees if rules and not gang.constraint else base.trees
     return tuple(
         [
             topology_request(settled, topology, [key for key in rules if trees[topology.name].repeats(key)])

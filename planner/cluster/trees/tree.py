@@ -97,7 +97,8 @@ class TopologyTree:
         return tuple(levels)
 
     def repeats(self, key: str) -> bool:
-        """Reports whether two domains of this level have the same label value, such as rack 1 of each zone.
+        """Reports whether two domains of this level have the same label value, such as rack 1 of each zone,
+        or may have (`hides`).
 
         Kubernetes' rules over that label treat them as one domain. False for the hostname and for a key that
         is not a level.
@@ -105,7 +106,18 @@ class TopologyTree:
         if key == HOSTNAME or key not in self.topology.levels:
             return False
         domains = [branch.path for branch in self.levels[self.topology.index(key)] if branch.has_name]
-        return len({path[-1] for path in domains}) < len(domains)
+        return len({path[-1] for path in domains}) < len(domains) or self.hides(key)
+
+    def hides(self, key: str) -> bool:
+        """Reports whether a node that is in no domain of this level has its label all the same: in a tree
+        over all nodes (`Infrastructure.wide_trees`), one to which the topology does not apply.
+        """
+        return any(
+            self.cluster[leaf.node].labels.get(key)
+            for branch in self.levels[self.topology.index(key)]
+            if not branch.has_name
+            for leaf in branch.leaves()
+        )
 
     def branch(self, domain: Domain) -> Subtree | None:
         """Returns the named branch of a domain (`()` is the root), None if there is none."""

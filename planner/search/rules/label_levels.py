@@ -74,7 +74,7 @@ class RefinedTree:
 
     def recurs(self, key: str) -> bool:
         """Reports whether a value of the label occurs under several parents."""
-        return key in self.recurring or self.plain.repeats(key)
+        return key in self.recurring if key in self.keys else self.plain.repeats(key)
 
     def place(self, name: str) -> int:
         """Returns the index in the plain tree of the node with this name."""
@@ -167,7 +167,7 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
     steps: list[_Step] = []
     finer = tree
     for key in keys:
-        if key in finer.topology.levels:
+        if key in finer.topology.levels and not tree.hides(key):
             continue
         labels = (finer.cluster[name].labels.get(key, "") for name in finer.places)
         values = drawn[key] if key in drawn else dict(zip(finer.places, labels, strict=True))
@@ -183,7 +183,9 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
         label_levels = {
             label: old_level + (old_level >= level) for label, old_level in label_levels.items()
         } | {key: level}
-        finer = TopologyTree(_with_level(finer.topology, key, level), tree.cluster, root, finer.places)
+        # The level of the topology keeps its name; no label has the other one.
+        name = f"{key}\0label" if key in finer.topology.levels else key
+        finer = TopologyTree(_with_level(finer.topology, name, level), tree.cluster, root, finer.places)
     return RefinedTree(tree, finer, tuple(levels), label_levels, frozenset(recurring), tuple(steps))
 
 

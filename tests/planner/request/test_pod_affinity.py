@@ -13,6 +13,7 @@ from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodSet
+from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import gang, node, topology
@@ -270,3 +271,16 @@ def test_a_pod_on_a_node_in_no_domain_attracts_no_pods():
     moment = snapshot([*cluster().nodes.values(), office], [topology("rack")], [bound("office")])
     answer = plan(moment, gang(pods(8, affinity(term("rack"), near=True)), reserve="nodes"))
     assert used(answer) == {"r1-1": 4, "r1-2": 4}
+
+
+@pytest.mark.parametrize(
+    ("racks", "decision"),
+    [({"a-1": "r1", "b-1": "r1"}, "rejected"), ({"a-1": "r1", "b-1": "r2"}, "admitted")],
+)
+def test_pods_are_apart_over_the_racks_of_several_topologies(racks, decision):
+    """Neither pool has two racks, so the pods are on nodes of both pools, but never twice in a rack."""
+    nodes = [node(name, labels={"pool": name[0], "rack": rack}) for name, rack in racks.items()]
+    pools = [Topology(f"pool-{pool}", ("rack", HOSTNAME), {"pool": pool}) for pool in "ab"]
+    answer = plan(snapshot(nodes, pools), gang(pods(2, affinity(term("rack"))), reserve="nodes"))
+    assert answer.decision == decision
+    assert used(answer) == (dict.fromkeys(racks, 1) if decision == "admitted" else {})
