@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 
 from planner.model.claim_spec import ClaimSpec, ExtendedResourceClaim
@@ -50,10 +50,21 @@ class SpreadState:
     counted: bool
     nodes: Mapping[str, int]
     values: Mapping[str, str] = field(compare=False)
+    lasting_values: Mapping[str, str] = field(compare=False)
 
     def is_same_constraint(self, other: SpreadState) -> bool:
         """Reports whether both states count the same pods on the same nodes, so that one rule covers both."""
-        return self.spread == other.spread and self.nodes == other.nodes and self.values == other.values
+        return (
+            self.spread == other.spread
+            and self.nodes == other.nodes
+            and self.values == other.values
+            and self.lasting_values == other.lasting_values
+        )
+
+    def when_empty(self) -> SpreadState:
+        """Returns the state in a cluster without pods, of which every node is ready and not cordoned."""
+        existing_pods = dict.fromkeys(self.lasting_values.values(), 0)
+        return replace(self, existing_pods=existing_pods, nodes={}, values=self.lasting_values)
 
 
 @dataclass(frozen=True, slots=True)

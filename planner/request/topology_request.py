@@ -113,7 +113,7 @@ def _with_nvlink_domains(
 
 def when_alone(asked: TopologyRequest) -> TopologyRequest:
     """Returns the request as it is in a cluster without other pods: without the node exclusions that may end
-    by themselves (`passing`) and without existing pods in its spread constraints.
+    by themselves (`passing`), and with its spread constraints as they are there.
     """
     if not any(
         pod_class.shape.exclusions or pod_class.shape.spread_states for pod_class in asked.pod_classes
@@ -124,10 +124,7 @@ def when_alone(asked: TopologyRequest) -> TopologyRequest:
 
 def _alone(pod_class: PodClass) -> PodClass:
     exclusions = tuple(exclusion for exclusion in pod_class.shape.exclusions if not exclusion.passing)
-    spreading = tuple(
-        replace(state, existing_pods=dict.fromkeys(state.existing_pods, 0), nodes={})
-        for state in pod_class.shape.spread_states
-    )
+    spreading = tuple(state.when_empty() for state in pod_class.shape.spread_states)
     return replace(pod_class, shape=replace(pod_class.shape, exclusions=exclusions, spread_states=spreading))
 
 

@@ -55,7 +55,9 @@ def _resolve(
 
     If the constraint counts no pods of the gang, the domains that already have too many pods are excluded.
     """
-    values = _values(snapshot, owner.shape, spread)
+    values = lasting_values = _values(snapshot, owner.shape, spread, passing=True)
+    if spread.by_taints:
+        lasting_values = _values(snapshot, owner.shape, spread, passing=False)
     nodes = Counter[str]()
     for neighbour in neighbours:
         if neighbour.node in values and selected(spread.selector, neighbour.labels):
@@ -79,7 +81,9 @@ def _resolve(
         # The plan pins the pods to nodes, and kube-scheduler then counts the other pods on these nodes only.
         # So it depends on the placement which domains are full, and the search has to check the constraint.
     for name in {owner.name, *counted}:
-        state = SpreadState(spread, domain_counts, name == owner.name, name in counted, nodes, values)
+        state = SpreadState(
+            spread, domain_counts, name == owner.name, name in counted, nodes, values, lasting_values
+        )
         shapes[name] = replace(shapes[name], spread_states=_with(shapes[name].spread_states, state))
 
 
@@ -109,22 +113,28 @@ def _excluding(shape: ResolvedShape, exclusion: NodeExclusion) -> ResolvedShape:
     )
 
 
-def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:
-    """Returns the nodes that a constraint covers, each with its label value."""
+def _values(
+    snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint, *, passing: bool
+) -> dict[str, str]:
+    """Returns the nodes that a constraint covers, each with its label value. `passing`: temporary taints
+    count, too.
+    """
     keys = {constraint.key for constraint in shape.spread} - {HOSTNAME}
     return {
         node.name: node.name if spread.key == HOSTNAME else node.labels[spread.key]
         for node in snapshot.nodes.values()
-        if _eligible(node, shape, spread, keys)
+        if _eligible(node, shape, spread, keys, passing=passing)
     }
 
 
-def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Iterable[str]) -> bool:
+def _eligible(
+    node: Node, shape: PodShape, spread: SpreadConstraint, keys: Iterable[str], *, passing: bool
+) -> bool:
     if not all(node.labels.get(key) for key in keys):
         return False
     if spread.by_affinity and not affinity_allows(shape, node):
         return False
-    return not (spread.by_taints and untolerated(shape, node.taints, passing=True))
+    return not (spread.by_taints and untolerated(shape, node.taints, passing=passing))
 
 
 def _highest_count(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:

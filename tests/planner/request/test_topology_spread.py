@@ -266,3 +266,28 @@ def test_a_malformed_constraint_is_refused_by_field(wrong, message):
     """In words, with the valid values."""
     with pytest.raises(InputError, match=message):
         pods(1, spread(**wrong))
+
+
+def with_cordoned(name: str, *bound_pods: BoundPod, gpu: int = 8) -> Snapshot:
+    """The drawing with this node cordoned, which has so many GPUs."""
+    cordon = (Taint("node.kubernetes.io/unschedulable"),)
+    labels = {node.name: node.labels for node in nodes()}[name]
+    cordoned = replace(node(name, labels=labels, gpu=gpu), cordoned=True, taints=cordon)
+    others = [node for node in nodes() if node.name != name]
+    return snapshot([*others, cordoned], [topology(ZONE)], bound_pods)
+
+
+def test_a_gang_waits_for_the_domain_whose_only_node_is_cordoned():
+    """With nodeTaintsPolicy Honor, two zones are left of the three that minDomains needs for four pods."""
+    group = gang(pods(4, spread(minDomains=3, nodeTaintsPolicy="Honor")), reserve="nodes")
+    assert plan(cluster(), group).decision == "admitted"
+    answer = plan(with_cordoned("n5"), group)
+    assert (answer.decision, answer.reason) == ("queued", "NoRoomNow")
+
+
+def test_a_gang_is_refused_if_the_cordoned_domain_is_too_small_for_its_share():
+    """Twenty pods have no room now; in the empty cluster the third zone counts again, and takes one pod."""
+    group = gang(pods(20, spread(nodeTaintsPolicy="Honor")), reserve="nodes")
+    answer = plan(with_cordoned("n5", bound("n1", app="b", gpu=8), gpu=1), group)
+    assert (answer.decision, answer.reason) == ("rejected", "TooLargeForCluster")
+    assert "room for 5 of 20 pods" in answer.message
