@@ -21,6 +21,7 @@ from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains, topology_named
 from planner.planning.plan import plan
 from planner.planning.replay import replay
+from planner.request.pod_affinity import near_own_seats
 
 
 def beside(
@@ -68,7 +69,13 @@ def _filled(
         group,
         name=f"{kept.gang}  ",
         pod_sets=tuple(
-            _within(pod_set, topology, domain, added[pod_set.name])
+            _within(
+                pod_set,
+                topology,
+                domain,
+                added[pod_set.name],
+                near_own_seats(remaining, group, pod_set, kept.assignments),
+            )
             for pod_set in group.pod_sets
             if added.get(pod_set.name, 0) > 0
         ),
@@ -81,15 +88,15 @@ def _filled(
     return _merged(remaining, kept, topology, answer, inside=inside)
 
 
-def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> PodSet:
-    """Returns a PodSet of `count` further pods, required to be in the domain."""
+def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int, near: Term) -> PodSet:
+    """Returns a PodSet of `count` further pods that must be in the domain, on nodes that meet `near`."""
     path: Term = tuple(
         Requirement(level, "In", (value,))
         for level, value in zip(topology.levels, domain, strict=False)
         if value and level != HOSTNAME
     )
-    shape = pod_set.shape
-    terms = tuple((*term, *path) for term in shape.affinity) or ((path,) if path else ())
+    shape, needed = pod_set.shape, (*path, *near)
+    terms = tuple((*term, *needed) for term in shape.affinity) or ((needed,) if needed else ())
     own = replace(pod_set.constraint, preferred="", slice_level="", slice_size=0)
     return PodSet(pod_set.name, count, replace(shape, affinity=terms), own)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import belongs_to_gang
 from planner.model.host_ports import port_of
-from planner.model.labels import ANY, NODE_NAME_FIELD
+from planner.model.labels import ANY, NODE_NAME_FIELD, Requirement, Term
 from planner.model.names import namespace_of
 from planner.model.pod import PodTerm, Spaces, term_matches
 from planner.model.podgroup import Assignment, PodGroup, PodSet
@@ -81,6 +81,27 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
         for pod_set in sets
     }
     return replace(group, pod_sets=tuple(resolved.get(pod_set.name, pod_set) for pod_set in group.pod_sets))
+
+
+def near_own_seats(snapshot: Snapshot, group: PodGroup, pod_set: PodSet, seats: Iterable[Assignment]) -> Term:
+    """Returns the node requirements of further pods of a PodSet that has affinity to pods of its own gang: to
+    be in the domains of these seats of the gang. () if no pod on the seats matches the affinity.
+    """
+    space, spaces = namespace_of(group.name), snapshot.base.spaces
+    terms = tuple(term for term in pod_set.shape.terms if term.attracts)
+    names = {
+        peer.name for peer in group.pod_sets if _attracts(terms, space, space, peer.shape.labels, spaces)
+    }
+    nodes = [seat.node for seat in seats if seat.pod_set in names]
+    if not nodes:
+        return ()
+    value = _values(snapshot)
+    return tuple(
+        Requirement(
+            _field(term.key), "In", tuple(sorted(set().union(*(value(node, term.key) for node in nodes))))
+        )
+        for term in terms
+    )
 
 
 def _namespaces(terms: Iterable[PodTerm], space: str) -> frozenset[str]:
