@@ -5,9 +5,10 @@ gang would fit new nodes, its answer is therefore "queued" with `waits_for_nodes
 message says how many nodes of which pool the gang needs.
 
 The location of a new node is unknown. The plan assumes that it has the levels that the labels of its pool
-state, and that at all other levels the new nodes share one domain. For device claims, it assumes the devices
-of an existing node of the pool. A gang that has no placement under these assumptions could not run on new
-nodes either, as far as the pool's description tells.
+state, and that at all other levels the new nodes share one domain. For labels over which pods of the gang
+must be apart or spread, it assumes one domain after the other. For device claims, it assumes the devices of
+an existing node of the pool. A gang that has no placement under these assumptions could not run on new nodes
+either, as far as the pool's description tells.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from planner.devices.slices import NO_SLICES, NodeSlices, Slices
 from planner.model.answer import Answer
 from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.labels import ANY, selects
+from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup, ResolvedShape
@@ -31,6 +33,7 @@ from planner.model.work_budget import WorkBudget
 from planner.node.eligibility import obstacle
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.packing import max_pods
+from planner.request.levels import constraints, level_key
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, assignments_of
 
@@ -303,9 +306,46 @@ def _new_nodes(snapshot: Snapshot, need: _Need, gang: ResolvedPodGroup) -> Itera
         if key in levels or value in pool.choices.get(key, ()) or _is_free(pool, key)
     }
     labels = {**dict.fromkeys(levels, _NEW), **chosen, **pool.labels}
+    places = {
+        key: _values(snapshot, pool, key, leading.shape)
+        for key in _apart_over(snapshot, gang)
+        if key not in pool.labels and (key in levels or key in pool.choices or _is_free(pool, key))
+    }
     for number in range(1, need.count + 1):
         name = _name(pool, str(number))
-        yield Node(name, {**labels, HOSTNAME: name}, pool.capacity or _largest(gang), pool.taints)
+        apart = {
+            key: values[(number - 1) % len(values)] if values else f"{_NEW} {number}"
+            for key, values in places.items()
+        }
+        yield Node(name, {**labels, **apart, HOSTNAME: name}, pool.capacity or _largest(gang), pool.taints)
+
+
+def _apart_over(snapshot: Snapshot, gang: ResolvedPodGroup) -> list[str]:
+    """Returns the labels over which pods of the gang must be apart or spread, sorted; without the hostname,
+    and without levels of which one domain must have several of its pods.
+    """
+    shapes = [pod_set.shape for pod_set in gang.pod_sets if pod_set.count]
+    apart = {spread.key for shape in shapes for spread in shape.spread}
+    apart |= {term.key for shape in shapes for term in shape.terms if not term.attracts}
+    apart |= {key for shape in shapes for key in shape.anti_affinity}
+    together = {term.key for shape in shapes for term in shape.terms if term.attracts}
+    together |= {level for _, asked in constraints(gang) for level in (asked.required, asked.slice_level)}
+    for topology in snapshot.topologies:
+        keys = {level_key(topology, level) for level in together - {""}}
+        finest = max((topology.index(key) for key in keys if key in topology.levels), default=-1)
+        apart -= {*topology.levels[: finest + 1]}
+    return sorted(apart - together - {HOSTNAME})
+
+
+def _values(snapshot: Snapshot, pool: GrowingPool, key: str, shape: ResolvedShape) -> list[str]:
+    """Returns the values of the label that new nodes may have for the pod; [] for any new value."""
+    wanted = [value for name, value in _wanted(shape) if name == key]
+    wanted = wanted[-1:] if key in shape.node_selector else wanted
+    values = list(pool.choices.get(key, ()))
+    if not values and key.startswith(_PLACES):
+        existing = {node.labels.get(key, "") for node in snapshot.nodes.values()} - {""}
+        values = sorted(existing, key=natural)
+    return [value for value in values if not wanted or value in wanted] or wanted
 
 
 def _name(pool: GrowingPool, number: str) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from planner.cluster.build import snapshot
 from planner.manifests.cluster import read
 from planner.manifests.growth import condensed, pools_from_text
 from planner.model.errors import InputError, Where
-from planner.model.labels import Toleration
-from planner.model.pod import ClaimUse, PodShape
+from planner.model.growth import GrowingPool
+from planner.model.labels import Requirement, Toleration
+from planner.model.pod import ClaimUse, PodShape, PodTerm, SpreadConstraint
 from planner.planning.plan import plan
-from tests.builders import cluster, gang, pod_set, shape
+from tests.builders import cluster, gang, node, pod_set, shape, topology
 
 Json = dict[str, Any]
 H100 = "h100: nodes=4 nvidia.com/gpu=8 cpu=64 memory=512Gi label:pool=h100"
@@ -145,6 +148,41 @@ def test_a_karpenter_node_pool_brings_whatever_node_a_pod_needs():
     assert plan(snapshot, pods(1, team="ml", **asked)).reason == "WaitsForNodes"
     assert plan(snapshot, pods(1, team="web")).decision == "rejected"
     assert plan(snapshot, pods(1, **{"node.kubernetes.io/instance-type": "m5.large"})).decision == "rejected"
+
+
+ZONE = "topology.kubernetes.io/zone"
+OWN = (Requirement("app", "In", ("train",)),)
+APART = {"terms": (PodTerm(ZONE, OWN),)}
+SPREAD = {"spread": (SpreadConstraint(ZONE, 1, OWN),)}
+NEAR = {"terms": (PodTerm(ZONE, OWN, attracts=True),)}
+
+
+@pytest.mark.parametrize("choices", [("a", "b", "c"), ()])
+@pytest.mark.parametrize(
+    ("rule", "count", "reason"),
+    [
+        (SPREAD, 7, "WaitsForNodes"),
+        (APART, 3, "WaitsForNodes"),
+        (APART, 4, "PodFitsNoNode"),
+        (NEAR, 3, "WaitsForNodes"),
+    ],
+)
+def test_new_nodes_come_in_each_zone_that_the_rules_of_the_pods_need(choices, rule, count, reason):
+    """Karpenter chooses a zone for each node: of those in its NodePool, or else of those of the cluster."""
+    zones = [node(zone, labels={ZONE: zone}, gpu=0) for zone in "abc"]
+    pool = GrowingPool("gpu", choices={ZONE: choices})
+    moment = snapshot(zones, [topology(ZONE)])
+    grows = moment.evolve(base=replace(moment.base, growth=(pool,)), changed_nodes=frozenset())
+    pod = replace(shape(gpu=8), labels={"app": "train"}, **rule)
+    assert plan(grows, gang(pod_set(count, pod))).reason == reason
+
+
+def test_new_nodes_come_in_racks_of_their_own_for_pods_that_must_be_apart():
+    """Also if the gang requires one block: in this they are together."""
+    pod = replace(shape(gpu=8), labels={"app": "train"}, terms=(PodTerm("rack", OWN),))
+    grows = cluster("b1/r1: a", ("block", "rack")).with_stated_settings(pools_from_text(H100, Where()))
+    assert plan(grows, gang(pod_set(4, pod), required="block")).reason == "WaitsForNodes"
+    assert plan(grows, gang(pod_set(4, pod), required="rack")).decision == "rejected"
 
 
 def test_the_limits_of_a_karpenter_node_pool_are_kept():
