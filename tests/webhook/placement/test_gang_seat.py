@@ -18,6 +18,7 @@ from planner.ledger.conflicts import Wish
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod, VolumeClaim
 from planner.model.reservation import Reservation
+from planner.model.topology import HOSTNAME
 from planner.model.volumes import PersistentVolume, Volumes
 from tests.builders import amounts, cluster
 from tests.policies.helpers import policies
@@ -279,3 +280,49 @@ def test_a_pod_for_which_the_nodes_of_its_gang_are_too_small_has_one_beside_them
     snapshot = applied(snapshot, of, pod("prefill", "prefill", 8))
     assert seats(snapshot) == {("decode", "a"): 1, ("prefill", "b"): 1}
     assert hold(snapshot).domains == (("r1",),)
+
+
+def rule(kind: str, role: str, key: str) -> dict[str, Any]:
+    """An affinity, or anti-affinity, to the pods of a role of the gang."""
+    selector = {"matchLabels": {"kai.scheduler/subgroup-name": role}}
+    terms = [{"topologyKey": key, "labelSelector": selector}]
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+PORT = {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+SPREAD = {
+    "topologySpreadConstraints": [
+        {
+            "topologyKey": "rack",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"kai.scheduler/subgroup-name": "decode"}},
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize("starts", [False, True], ids=["waiting", "running"])
+@pytest.mark.parametrize(
+    ("spec", "node"),
+    [
+        (rule("podAntiAffinity", "decode", HOSTNAME), "a"),
+        (rule("podAntiAffinity", "prefill", HOSTNAME), "b"),
+        (rule("podAffinity", "prefill", "rack"), "a"),
+        (PORT, "a"),
+        (SPREAD, "a"),
+    ],
+)
+def test_the_rules_of_a_pod_do_not_apply_to_the_other_seats_of_its_gang(
+    spec: dict[str, Any], node: str, starts: bool
+) -> None:
+    """Two prefill pods have seats on one node, and stay there; decode is near them, or away from them."""
+    snapshot, of = cluster(RACKS), group(minMember=3)
+    for number in range(2):
+        snapshot = applied(snapshot, of, pod(f"prefill-{number}", "prefill", 1), starts=starts)
+    decode = pod("decode", "decode", 0)
+    decode["spec"] |= spec
+    snapshot = applied(snapshot, of, decode)
+    assert seats(snapshot) == Counter({("prefill", "a"): 1, ("prefill-2", "a"): 1, ("decode", node): 1})
+    labels = {name: dict(traits.labels) for name, traits in hold(snapshot).traits}
+    assert labels["prefill"]["kai.scheduler/subgroup-name"] == "prefill"

@@ -104,12 +104,11 @@ class GangSeats:
         `own`: the object's PodSets. `names`: by the name of such a PodSet, the PodSet whose seats it has."""
         by_seat = {names[pod_set.name]: pod_set.shape for pod_set in own}
         stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
-        bare = _anywhere(own[0].shape)
         sets = [
             PodSet(
                 name,
                 self.count(name),
-                replace(by_seat.get(name, bare), requests=requests),
+                replace(by_seat.get(name) or self._held_shape(name, own[0].shape), requests=requests),
                 stated.get(name, Constraint()),
             )
             for name, requests in sorted(
@@ -125,11 +124,14 @@ class GangSeats:
 
         Each held seat stays on its node. The added seats go to the nodes with kept seats if enough of these
         are large enough and on nodes where the pods may be, otherwise anywhere in the level that the gang
-        requires. `own`, `names`: the added PodSets, and their new names."""
+        requires; so also for pods with anti-affinity or host ports, which may keep them from nodes with other
+        pods of the gang. `own`, `names`: the added PodSets, and their new names."""
         count = sum(pod_set.count for pod_set in own)
         spare = self.unknown_members - count
         enough = spare >= 0 and all(
-            OTHERS in self.large_enough(pod_set) and self._count_for(pod_set, OTHERS) >= pod_set.count
+            OTHERS in self.large_enough(pod_set)
+            and self._count_for(pod_set, OTHERS) >= pod_set.count
+            and all(term.attracts for term in pod_set.shape.terms)
             for pod_set in own
         )
         inside = self._nodes_of_others() if enough else ()
@@ -137,14 +139,13 @@ class GangSeats:
             replace(pod_set, name=names[pod_set.name], shape=_pinned(pod_set, inside).shape)
             for pod_set in own
         ]
-        bare = _anywhere(own[0].shape)
         amounts = dict(self.held.requests)
         kept = [
             _pinned(
                 PodSet(
                     f"{seat.pod_set}{NODE_SEPARATOR}{seat.node}",
                     seat.count,
-                    replace(bare, requests=amounts[seat.pod_set]),
+                    replace(self._held_shape(seat.pod_set, own[0].shape), requests=amounts[seat.pod_set]),
                 ),
                 (seat.node,),
             )
@@ -152,20 +153,33 @@ class GangSeats:
             if seat.pod_set != OTHERS
         ]
         if spare > 0:
+            bare = self._held_shape(OTHERS, own[0].shape)
             others = PodSet(OTHERS, spare, replace(bare, requests=amounts[OTHERS]))
             kept.append(_pinned(others, self._nodes_of_others()))
         return replace(group, pod_sets=(*added, *kept))
 
+    def _held_shape(self, name: str, arriving: PodShape) -> PodShape:
+        """Returns the shape of the pods on the seats of a PodSet of other members: that of the arriving pod,
+        without what only applies to this pod, and with the labels and anti-affinity of the seats.
+
+        The constraints of the arriving pod must not apply to other seats: its node affinity may pin it to its
+        own seat, and two pods with its host port or anti-affinity cannot share a node. Nothing is known of
+        the labels of unknown members."""
+        traits = dict(self.held.traits).get(name) if name != OTHERS else None
+        return replace(
+            arriving,
+            node_selector={},
+            affinity=(),
+            anti_affinity=(),
+            claims=(),
+            volumes=(),
+            spread=(),
+            labels=traits.labels if traits else {},
+            terms=traits.terms if traits else (),
+        )
+
     def _nodes_of_others(self) -> frozenset[str]:
         return frozenset(seat.node for seat in self.held.assignments if seat.pod_set == OTHERS)
-
-
-def _anywhere(shape: PodShape) -> PodShape:
-    """Returns the shape without node selector, required affinity and claims, for the seats of other pods.
-
-    A held seat has only amounts and a node. The constraints of the pod that arrives must not apply to it,
-    because they may pin that pod to its own seat."""
-    return replace(shape, node_selector={}, affinity=(), claims=())
 
 
 def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
