@@ -26,7 +26,6 @@ from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import Domain, Topology, common_domain, contains, topology_named
-from planner.request.created_pods import as_admitted
 from webhook.kube.controller.replanning.replan import seated, unusable
 
 
@@ -45,7 +44,7 @@ def followed(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservat
     none_has_moved = len(pods) >= held.seats and held.touched.isdisjoint(pod.node for pod in pods)
     if not none_has_moved:
         pods = [pod for pod in pods if pod.node not in held.left_nodes]
-    stands, seats = seated(as_admitted(snapshot, group), pods), Counter[tuple[str, str]]()
+    stands, seats = seated(snapshot, group, pods), Counter[tuple[str, str]]()
     for seat in held.assignments:
         seats[seat.pod_set, seat.node] += seat.count
     surplus = stands - seats

@@ -20,6 +20,7 @@ from planner.model.topology import contains, topology_named
 from planner.planning.beside import beside
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
+from planner.request.created_pods import as_admitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def replan(
     """
     remaining = snapshot.ended(held.gang)  # the pods that stay are added below, so that they count once
     pods = snapshot.bound.of_gang(held.gang, held.id) if crowded else ()
-    running = seated(group, (pod for pod in pods if pod.node in crowded))
+    running = seated(snapshot, group, (pod for pod in pods if pod.node in crowded))
     gone = frozenset(lost)
     kept = [
         replace(seat, count=min(seat.count, running[seat.pod_set, seat.node])) if seat.node in gone else seat
@@ -143,11 +144,12 @@ def replan(
     return _move(snapshot, held, fresh, crowded, leaves_all=_requires_level(group))
 
 
-def seated(group: PodGroup, pods: Iterable[BoundPod]) -> Counter[tuple[str, str]]:
+def seated(snapshot: Snapshot, group: PodGroup, pods: Iterable[BoundPod]) -> Counter[tuple[str, str]]:
     """Returns how many pods of each PodSet are on each node. A pod counts for the first PodSet with its
-    requests that still lacks pods.
+    requests, as the API server creates its pods, that still lacks pods.
     """
     result: Counter[tuple[str, str]] = Counter()
+    group = as_admitted(snapshot, group)
     left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
     for pod in sorted(pods, key=lambda pod: pod.name):
         alike = (

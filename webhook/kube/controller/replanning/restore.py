@@ -19,7 +19,6 @@ from planner.model.topology import common_domain, topology_named
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from planner.request.created_pods import as_admitted
 from webhook.kube.controller.replanning.replan import Move, replan, seated
 
 
@@ -53,7 +52,7 @@ def _beside(remaining: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reser
     like = reservation_for(remaining, group, answer)
     if like is None:
         return answer
-    bound_counts = seated(as_admitted(remaining, group), pods)
+    bound_counts = seated(remaining, group, pods)
     if not bound_counts:
         return like
     held = _around(remaining, group, like, bound_counts)
