@@ -8,11 +8,11 @@ slower links, which have another. A change that the budget leaves untried is not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import cabled_leaf_spine
-from planner.explain.fewer_pods import fewer_pods
+from planner.explain.fewer_pods import fewer_pods, fewer_words
 from planner.explain.pod_changes import (
     Change,
     as_stated,
@@ -28,7 +28,6 @@ from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import ROOT, Topology
-from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, level_key
 from planner.request.resolve import PlacementProblem
@@ -170,18 +169,7 @@ def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Tr
     """
     counts = fewer_pods(problem, names, fits, lambda changed: trial.placed(changed) is not None)
     if counts:
-        yield Alternative(_fewer_words(problem.asked, counts), problem.resized(counts).asked)
-
-
-def _fewer_words(group: PodGroup, counts: Mapping[str, int]) -> str:
-    suffixes = {pod_set.name: f" of {pod_set.name}" if _several(group) else "" for pod_set in group.pod_sets}
-    parts = [
-        f"{'a minimum of ' if pod_set.max_count > pod_set.count else ''}{pods(counts[pod_set.name])}"
-        f"{suffixes[pod_set.name]}"
-        for pod_set in group.pod_sets
-        if counts.get(pod_set.name, pod_set.count) != pod_set.count
-    ]
-    return " and ".join(parts)
+        yield Alternative(fewer_words(problem.asked, counts), problem.resized(counts).asked)
 
 
 def _fewer_replicas(problem: PlacementProblem) -> Iterator[Alternative]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,32 @@ class InputError(ReportedError, ValueError):
         place = str(self.where)
         line = f"{place}: {message}" if place else message
         super().__init__(without_controls(line))
+
+
+class InputErrors:
+    """Collects the errors of several values, so that an author is told all of them at once.
+
+    Wherever errors are collected, `raise_any` must follow before the values are used.
+    """
+
+    def __init__(self) -> None:
+        self._errors: list[InputError] = []
+
+    def read(self, reader: Callable[[], T], fallback: T) -> T:
+        """Returns what `reader` returns; `fallback` if it raises an `InputError`, which is kept."""
+        try:
+            return reader()
+        except InputError as error:
+            self._errors.append(error)
+            return fallback
+
+    def raise_any(self) -> None:
+        """Raises the errors as one `InputError` at the place of the first; nothing if there are none."""
+        if not self._errors:
+            return
+        first, *others = self._errors
+        further = (f"{error.where.field}: {error.message}" for error in others if str(error) != str(first))
+        raise InputError("; ".join(dict.fromkeys((first.message, *further))), first.where)
 
 
 def without_controls(text: str, kept: str = "") -> str:

@@ -67,11 +67,25 @@ class FabricWish:
 
 
 @dataclass(frozen=True, slots=True)
+class CountField:
+    """The field of an object that states how many pods a PodSet has: messages name it, because its number is
+    often not that of the pods.
+
+    `name`: its path, as `spec.leaderWorkerTemplate.size`; "" if no single field states it. `pods`: the number
+    of pods for each unit of the field. `whole_gang`: the field counts all pods of the gang.
+    """
+
+    name: str = ""
+    pods: int = 1
+    whole_gang: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PodSet:
     """`count` pods of one shape; `constraint` is the PodSet's own, in addition to the gang's.
 
     `max_count`: the maximum of an elastic PodSet, which gets as many pods as fit and at least `count`; 0 for
-    a fixed count.
+    a fixed count. `count_field`: the field that states `count`.
     """
 
     name: str
@@ -79,6 +93,7 @@ class PodSet:
     shape: PodShape
     constraint: Constraint = Constraint()
     max_count: int = 0
+    count_field: CountField = CountField()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,15 +45,27 @@ def parse(value: object, where: Where) -> Fraction:
 
     Raises `InputError` if it is invalid, negative, or larger than `LARGEST`.
     """
-    text = str(value).strip() if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
+    text = str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
     amount = _exact(text)
     if amount is None:
-        raise InputError(f"{_short(value)} is no quantity; write it as 4, 500m or 16Gi", where)
+        meant = _meant(text) or "4, 500m or 16Gi"
+        raise InputError(f"{_short(value)} is no quantity; write it as {meant}", where)
     if amount.numerator < 0:
         raise InputError(f"{text} is negative; a quantity is zero or more", where)
     if amount.numerator > LARGEST * amount.denominator:
         raise InputError(f"{text} is more than the API server can hold ({LARGEST})", where)
     return amount
+
+
+def _meant(text: str) -> str:
+    """Returns the quantity that is probably meant by text such as "8 Gi", "8gb" or "8GiB"; "" if unknown."""
+    match = _WRITTEN.fullmatch(text[:_LONGEST])
+    meant = f"{match[1]}{match[2].rstrip('bB').title()}" if match else ""
+    return meant if _exact(meant) is not None else ""
+
+
+_WRITTEN = re.compile(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*")
+"""A number with letters after it, with blanks that Kubernetes does not permit."""
 
 
 @lru_cache(maxsize=4096)
@@ -82,7 +94,9 @@ def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
 def _whole(resource: str, value: object, where: Where, *, up: bool) -> int:
     exact = parse(value, where)
     if "/" in resource and exact.denominator != 1:
-        raise InputError(f"{_short(value)} of an extended resource; it comes in whole pieces", where)
+        whole = -(-exact.numerator // exact.denominator)
+        pieces = f"it comes in whole pieces; write for example {whole}"
+        raise InputError(f"{_short(value)} of an extended resource; {pieces}", where)
     scaled = exact.numerator * (1000 if resource == "cpu" else 1)
     return -(-scaled // exact.denominator) if up else scaled // exact.denominator
 

@@ -6,14 +6,20 @@ only within one topology, so none can keep such a gang together.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import holds, selects
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
-from planner.model.topology import Topology
+from planner.model.topology import Topology, short
 from planner.node.eligibility import affinity_allows
 from planner.request.levels import level_key, levels_asked, topologies_asked
 from planner.request.validation import Refusal
+
+_LONGEST_KEY = 317
+"""Maximum length of a label key: a domain of 253 characters, a slash, and a name of 63."""
 
 
 def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
@@ -76,7 +82,8 @@ def _topologies_by_name(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, 
         if name not in by_name:
             raise Refusal(
                 "UnknownTopology",
-                f"{place} is {name!r}, which the cluster does not have; it has {_list(tuple(by_name))}.",
+                f"{place} is {name!r}, which the cluster does not have; it has {_list(tuple(by_name))}."
+                + (f" Would work: {near}." if (near := _nearest(name, by_name)) else ""),
             )
     return tuple(by_name[name] for name in different)
 
@@ -84,11 +91,26 @@ def _topologies_by_name(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, 
 def _unknown_level(
     snapshot: Snapshot, asked_topologies: tuple[Topology, ...], place: str, level: str
 ) -> Refusal:
+    topologies = asked_topologies or snapshot.topologies
     levels = "; ".join(
-        f"{t.name} has {_list(t.levels)}" if t.name else f"the nodes' labels give {_list(t.levels)}"
-        for t in asked_topologies or snapshot.topologies
+        f"{t.title} {'has' if t.name else 'give'} {_list(tuple(map(_titled, t.levels)))}" for t in topologies
     )
-    return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {levels}.")
+    keys = {name: key for t in topologies for key in t.levels for name in (short(key), key)}
+    meant = keys.get(_nearest(level, keys), "")
+    works = f"Would work: {_titled(meant)}." if meant else "Would work: one of these levels."
+    return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {levels}. {works}")
+
+
+def _titled(level: str) -> str:
+    """Returns a level's key and, if it differs, its name in messages: "example.com/rack (rack)"."""
+    return level if short(level) == level else f"{level} ({short(level)})"
+
+
+def _nearest(written: str, names: Iterable[str]) -> str:
+    """Returns the name that is most similar to the text, with or without its prefix; "" if none is."""
+    texts = dict.fromkeys((written[:_LONGEST_KEY], written.rpartition("/")[2][:_LONGEST_KEY]))
+    close = (get_close_matches(text, names, 1) for text in texts)
+    return next((matches[0] for matches in close if matches), "")
 
 
 def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> None:

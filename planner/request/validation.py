@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.podgroup import CountField, PodGroup, PodSet
 from planner.model.quantity import LARGEST
 from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from planner.node.gpu_sharing import share_in
@@ -35,7 +35,14 @@ def check(group: PodGroup) -> None:
     for pod_set in group.pod_sets:
         _check_set(pod_set)
     if group.size > MOST_PODS:
-        raise Refusal("TooManyPods", f"{group.size} pods in one gang; {MOST_PODS} are the most.")
+        largest = max(group.pod_sets, key=lambda pod_set: pod_set.count)
+        most = f"{MOST_PODS} are the most{_in_field(largest.count_field)}"
+        raise Refusal("TooManyPods", f"{group.size} pods in one gang; {most}.")
+
+
+def _in_field(field: CountField) -> str:
+    """Returns the name of the field with a number of pods in brackets, "" if there is no single one."""
+    return f" ({field.name})" if field.name else ""
 
 
 def _check_set(pod_set: PodSet) -> None:
@@ -45,7 +52,7 @@ def _check_set(pod_set: PodSet) -> None:
         raise Refusal(
             "MinimumAboveMaximum",
             f"{pod_set.name} needs {pod_set.count} pods at least and may have {pod_set.max_count} at most; "
-            f"use a minimum of {pod_set.max_count} or less.",
+            f"use a minimum of {pod_set.max_count} or less{_in_field(pod_set.count_field)}.",
         )
     share = share_in(pod_set.shape.requests)
     whole = [name for name in pod_set.shape.requests if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)]

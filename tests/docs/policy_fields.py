@@ -33,7 +33,10 @@ POLICY_FIELDS = {
     "spec.validations": "What must hold.",
     "spec.validations.expression": "CEL; false refuses the request, or warns, as the binding says.",
     "spec.validations.message": "What the user is told, in one line.",
-    "spec.validations.messageExpression": "CEL; what the user is told, with names and numbers.",
+    "spec.validations.messageExpression": (
+        "CEL; what the user is told, with names and numbers. In `bayplan.dev/v1alpha1`, "
+        "each line is a message."
+    ),
     "spec.validations.reason": "The status of the refusal: Invalid 422, Forbidden 403, Unauthorized 401.",
     "spec.auditAnnotations": "Notes for the audit log.",
     "*.valueExpression": "CEL; text, or null for no note.",

@@ -120,6 +120,10 @@ def files_of(folder: str) -> list[str]:
     return [str(file) for file in files if file.is_file()]
 
 
+_TEMPLATE_MARK = b"{{"
+"""The beginning of an expression in a Helm chart and other Go templates."""
+
+
 def _documents(file: str) -> list[Document]:
     text = _read(file)
     try:
@@ -131,7 +135,8 @@ def _documents(file: str) -> list[Document]:
         raise InputError(f"no JSON: {error.msg}", Where(f"{file}:{error.lineno}:{error.colno}")) from None
     except yaml_documents.YamlError as error:
         place = f"{file}:{error.line}:{error.column}" if error.line else file
-        raise InputError(f"no YAML: {error.problem}", Where(place)) from None
+        hint = "; a template, as of Helm, must be rendered first" if _TEMPLATE_MARK in text else ""
+        raise InputError(f"no YAML: {error.problem}{hint}", Where(place)) from None
     if any(deeper_than(value, DEPTH_LIMIT) for value in values):
         raise InputError(f"nested deeper than {DEPTH_LIMIT} levels", Where(file))
     if file.endswith(".json"):

@@ -64,15 +64,22 @@ def fields_named(obj: Any, message: str) -> Iterator[str]:
 
     These are, in this order: resources; annotations, labels, environment variables and claims by name;
     fields such as `schedulerName`; annotations by value; and GPU resources if the message contains "GPU".
+    Fields that the message only suggests ("What would work: …") come after those that it blames.
     """
     yield from resources_named(obj, message)
-    words = set(_WORD.findall(message))
-    named_fields = [(rank, -len(name), where) for rank, name, where in _names_in(obj, "") if name in words]
-    yield from (where for _, _, where in sorted(named_fields))
+    words, at_fault = (set(_WORD.findall(text)) for text in (message, message.partition(_WORKS)[0]))
+    named_fields = [
+        (name not in at_fault, rank, -len(name), where)
+        for rank, name, where in _names_in(obj, "")
+        if name in words
+    ]
+    yield from (where for *_, where in sorted(named_fields))
     if "GPU" in message:
         yield from (where for name, where in _amounts(obj, "") if name in GPU_RESOURCES or "gpu" in name)
 
 
+_WORKS = "What would work"
+"""Precedes the names that a message suggests in place of the field at fault."""
 _WORD = re.compile(r"[\w./-]*\w")
 _KEYED = ("annotations", "labels", "nodeSelector")
 _NAMED_ITEMS = ("env", "resourceClaims", "matchExpressions", "matchFields")

@@ -10,12 +10,13 @@ from planner.manifests.volumes import claim_templates
 from planner.model.deadline import poll
 from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
-from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet
-from planner.model.resources import SHARED_GPU
+from planner.model.podgroup import Constraint, CountField, FabricWish, PodGroup, PodSet
+from planner.model.resources import MISSPELT_DEVICES, SHARED_GPU
 from planner.node.gpu_sharing import share_in
+from webhook.jsontools.path import dotted
 from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
 from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout
-from webhook.workloads.options import DEFAULT_RESERVE, Options
+from webhook.workloads.options import DEFAULT_RESERVE, GANG_MIN, Options
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 """Annotation of pods; "warn": the plan does not check whether the pods fit the kubelet's NUMA zones."""
@@ -65,6 +66,7 @@ def pod_set_request(
             shape,
             request.constraint,
             template.max_count,
+            template.count_field,
         ),
         request,
         claims,
@@ -145,7 +147,12 @@ def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, .
         return sets
     largest = max(sets, key=lambda pod_set: pod_set.count)
     others = sum(pod_set.count for pod_set in sets if pod_set is not largest)
-    smallest = replace(largest, count=max(1, gang_min - others), max_count=largest.max_count or largest.count)
+    smallest = replace(
+        largest,
+        count=max(1, gang_min - others),
+        max_count=largest.max_count or largest.count,
+        count_field=CountField(dotted(("metadata", "annotations", GANG_MIN)), whole_gang=True),
+    )
     return tuple(smallest if pod_set is largest else pod_set for pod_set in sets)
 
 
@@ -239,5 +246,9 @@ def _counted(group: PodGroup, top: StatedTopology) -> tuple[str, ...]:
 
 
 def asks_for_gpus(shape: PodShape) -> bool:
-    """Returns whether the shape requests whole GPUs, MIG slices, time slices or shares of a GPU."""
-    return bool(shape.gpus or shape.mig_slices or shape.requests.get(SHARED_GPU) or share_in(shape.requests))
+    """Returns whether the shape requests whole GPUs, MIG slices, time slices or shares of a GPU, also by a
+    common misspelling of their names: no node has `nvidia.com/gpus`, so such pods never start.
+    """
+    requests = shape.requests
+    misspelt = any(requests[name] for name in MISSPELT_DEVICES.keys() & requests.keys())
+    return bool(shape.gpus or shape.mig_slices or requests.get(SHARED_GPU) or share_in(requests) or misspelt)

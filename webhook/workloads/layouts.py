@@ -7,9 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.model.deadline import poll
-from webhook.jsontools.path import Path
+from planner.model.podgroup import CountField
+from webhook.jsontools.path import Path, dotted
 from webhook.workloads.fields import Field, shown
 from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, POLICIES
+from webhook.workloads.options import GANG_SIZE
 
 LARGEST_GANGS = 10_000
 """Maximum number of replicas of one object that are each a gang; Kubernetes itself supports 5,000 nodes."""
@@ -28,6 +30,9 @@ COUNTS = frozenset(("replicas", "minReplicas", "maxReplicas", "numOfHosts", "siz
 PodSetKey = tuple[str, int, Path]
 """What identifies a PodSet of an object: its name, its number of pods, and the path of its template."""
 
+NO_FIELD = CountField()
+"""Stands for a number of pods that no single field states."""
+
 BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 """KAI's annotation: how many pods of a Job start together. The policy of the same name writes it, too."""
 EXCLUSIVE_SUBGROUP = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
@@ -43,7 +48,7 @@ class PodSetTemplate:
     itself for a Pod). `annotated`: further metadata that applies only to this PodSet (a JobSet's job
     template). `max_count`: the maximum of an elastic set; 0 for a fixed `count`. `volumes`: templates of the
     claims that each pod gets in addition to those in its spec; `first`: the ordinal of the first pod, from
-    which the claims are named. Never modified.
+    which the claims are named. `count_field`: the field from which `count` was read. Never modified.
     """
 
     pod_set: str
@@ -55,6 +60,7 @@ class PodSetTemplate:
     max_count: int = 0
     volumes: Field = NOTHING
     first: int = 0
+    count_field: CountField = NO_FIELD
 
     @property
     def key(self) -> PodSetKey:
@@ -82,13 +88,24 @@ class WorkloadLayout:
     unplanned: int = 0
 
 
-def pod_set_template(pod_set: str, count: int, template: Field, *annotated: Field) -> PodSetTemplate:
-    """Returns a PodSet for a PodTemplateSpec. Raises `InputError` if the template or its spec is missing."""
+def pod_set_template(
+    pod_set: str,
+    count: int,
+    template: Field,
+    *annotated: Field,
+    stated: Field = NOTHING,
+    pods: int = 1,
+    whole_gang: bool = False,
+) -> PodSetTemplate:
+    """Returns a PodSet for a PodTemplateSpec. `stated`: the field that states the number of pods; `pods` and
+    `whole_gang` as in `CountField`. Raises `InputError` if the template or its spec is missing.
+    """
     poll("reading")
     spec = template.needed_map().get("spec").needed_map()
     metadata = template.get("metadata")
     metadata.map()
-    return PodSetTemplate(pod_set, count, template, metadata, spec, annotated)
+    count_field = CountField(dotted(stated.path), pods, whole_gang)
+    return PodSetTemplate(pod_set, count, template, metadata, spec, annotated, count_field=count_field)
 
 
 def one_gang(templates: list[PodSetTemplate], warnings: tuple[str, ...] = ()) -> WorkloadLayout:
@@ -113,7 +130,7 @@ def replicas(obj: Field) -> WorkloadLayout:
     spec = obj.get("spec").needed_map()
     count = spec.count_of("replicas", 1)
     every = replace(
-        pod_set_template("main", count, spec.get("template")),
+        pod_set_template("main", count, spec.get("template"), stated=spec.get("replicas")),
         volumes=spec.get("volumeClaimTemplates"),
         first=spec.get("ordinals", "start").count(0),
     )
@@ -123,8 +140,9 @@ def replicas(obj: Field) -> WorkloadLayout:
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
     """Returns the layout of pods that are annotated as a gang: one gang of `size` pods, by default all."""
     # The kinds that may be annotated so (Deployment, ReplicaSet, StatefulSet) have a single PodSet.
+    field = CountField(dotted(("metadata", "annotations", GANG_SIZE)))
     templates = [
-        replace(pod_set_template, count=size or pod_set_template.count)
+        replace(pod_set_template, count=size, count_field=field) if size else pod_set_template
         for pod_set_template in layout.templates
         if pod_set_template.count
     ]
@@ -185,7 +203,8 @@ def _is_loose(spec: Field, main: PodSetTemplate, min_member: int | None) -> bool
 def _job_template(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
     parallelism = spec.needed_map().count_of("parallelism", 1)
     completions = spec.count_of("completions", parallelism)
-    return pod_set_template(name, min(parallelism, completions), spec.get("template"), *annotated)
+    stated, count = spec.get("parallelism"), min(parallelism, completions)
+    return pod_set_template(name, count, spec.get("template"), *annotated, stated=stated)
 
 
 def job_set(obj: Field) -> WorkloadLayout:
@@ -205,7 +224,10 @@ def job_set(obj: Field) -> WorkloadLayout:
         in_order = in_order or bool(replicated.get("dependsOn").items())
         job_template = replicated.get("template").needed_map()
         child = _job_template(name, job_template.get("spec"), job_template.get("metadata"))
-        templates.append(child if copies == 1 else replace(child, count=copies * child.count))
+        jobs = CountField(dotted(replicated.get("replicas").path), max(1, child.count))
+        templates.append(
+            child if copies == 1 else replace(child, count=copies * child.count, count_field=jobs)
+        )
         if child.count:
             children.append((copies, child))
     _unique(templates)
@@ -229,7 +251,7 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     leader = pod_set_template(
         "leader", 1, worker_template if leader_template.value is None else leader_template
     )
-    worker = pod_set_template("worker", size - 1, worker_template)
+    worker = pod_set_template("worker", size - 1, worker_template, stated=group.get("size"), whole_gang=True)
     gang = (leader, worker) if worker.count else (leader,)
     exclusive = obj.get("metadata", "annotations", EXCLUSIVE_SUBGROUP)
     wants = "is not planned: LeaderWorkerSet's webhook gives each subgroup a domain of its own"
@@ -249,8 +271,9 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     spec = obj.get("spec").needed_map()
     templates = []
     for name, replica in spec.get(replicas).needed_map().entries():
-        count = replica.needed_map().count_of("replicas", 1)
-        templates.append((name in _RANKS, pod_set_template(name.lower(), count, replica.get("template"))))
+        count, stated = replica.needed_map().count_of("replicas", 1), replica.get("replicas")
+        pod_set = pod_set_template(name.lower(), count, replica.get("template"), stated=stated)
+        templates.append((name in _RANKS, pod_set))
     ordered = [pod_set for ranked in (True, False) for is_ranked, pod_set in templates if is_ranked == ranked]
     run = spec.get("runPolicy", "schedulingPolicy", "minAvailable")
     elastic = spec.get("elasticPolicy", "minReplicas")
@@ -280,11 +303,11 @@ def _cut(templates: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate
     left, total = minimum.count(0, minimum=1), sum(pod_set.count for pod_set in templates)
     if left > total:
         raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
-    kept = []
+    kept, field = [], CountField(dotted(minimum.path), whole_gang=True)
     for pod_set in templates:
         count = min(left, pod_set.count)
         left -= count
-        kept.append(replace(pod_set, count=count))
+        kept.append(replace(pod_set, count=count, count_field=field))
     return kept
 
 
@@ -304,7 +327,10 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
         min_pods, max_pods = (0, 0) if group.get("suspend").flag() else _ray_workers(group, autoscaled)
-        templates.append(replace(pod_set_template(name, min_pods, group.get("template")), max_count=max_pods))
+        stated = group.get("minReplicas" if group.count_of("minReplicas", 0) else "replicas")
+        hosts = group.get("numOfHosts").count(1, minimum=1)
+        workers = pod_set_template(name, min_pods, group.get("template"), stated=stated, pods=hosts)
+        templates.append(replace(workers, max_count=max_pods))
     return one_gang(_unique(templates))
 
 

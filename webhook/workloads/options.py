@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast, get_args
 
 from planner.model import quantity
+from planner.model.errors import InputErrors
 from planner.model.podgroup import WHOLE_FROM, OnUnavailable, PodGroup, ReserveMode
 from planner.model.resources import Resources
 from webhook.workloads.fields import Field, shown
@@ -106,7 +107,7 @@ _PART = re.compile(r"\s*(?:([0-9]{1,12})\s+)?(\S+)\s*")
 
 def options(*metadata: Field) -> Options:
     """Returns the options in these metadata, those of the object first: for each annotation, the first
-    metadata that has it count. Raises `InputError`, with the valid values.
+    metadata that has it count. Raises `InputError` with all invalid values, and what is valid.
     """
     if not any(part.has("annotations") and not part.get("annotations").lacks(_KEYS) for part in metadata):
         return _NOTHING_CHOSEN
@@ -115,20 +116,28 @@ def options(*metadata: Field) -> Options:
         fields = [source.get("annotations", key) for source in metadata]
         return next((value for value in fields if value.text()), fields[0])
 
-    gang, size = field(GANG).name(), field(GANG_SIZE).count_in_text()
-    reserve = field(RESERVE).choice(RESERVE_MODES)
-    on_unavailable = field(ON_UNAVAILABLE).choice(ON_UNAVAILABLE_MODES)
-    balanced = field(BALANCED).choice(("true", "false")) == "true"
-    gang_min = field(GANG_MIN).count_in_text()
+    errors = InputErrors()
+
+    def choice(key: str, valid: tuple[str, ...]) -> str:
+        return errors.read(lambda: field(key).choice(valid), "")
+
+    gang = errors.read(lambda: field(GANG).name(), "")
+    size, gang_min = (errors.read(field(key).count_in_text, None) for key in (GANG_SIZE, GANG_MIN))
+    reserve = choice(RESERVE, RESERVE_MODES)
+    on_unavailable = choice(ON_UNAVAILABLE, ON_UNAVAILABLE_MODES)
+    skip, balanced = (choice(key, ("true", "false")) == "true" for key in (SKIP, BALANCED))
+    nothing: tuple[Resources | None, dict[str, StatedPart]] = (None, {})
+    of_absent = errors.read(lambda: _room_of_absent(field(GANG_RESOURCES)), nothing)
+    errors.raise_any()
     return Options(
         gang,
         size,
         cast(ReserveMode, reserve) if reserve else None,
         cast(OnUnavailable, on_unavailable or "queue"),
-        field(SKIP).choice(("true", "false")) == "true",
+        skip,
         balanced,
         gang_min,
-        *_room_of_absent(field(GANG_RESOURCES)),
+        *of_absent,
         bool(gang or size or reserve or on_unavailable or balanced or gang_min),
     )
 

@@ -47,6 +47,7 @@ class ReadTemplates:
             name,
             template.max_count,
             template.first,
+            template.count_field,
             template.template.root,
         )
         remembered = self.requests.get(key)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from planner.model.errors import InputError, Where
+from planner.model.errors import InputError, InputErrors, Where
 from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
@@ -15,6 +16,7 @@ from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs, without_gang
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.keys.topology_keys import (
+    NOTHING_STATED,
     OBJECT,
     OBJECT_AND_TEMPLATE,
     TEMPLATE,
@@ -25,7 +27,7 @@ from webhook.workloads.keys.topology_keys import (
     requests_of_older_recipe,
 )
 from webhook.workloads.kinds import WorkloadKind, row_of
-from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout, as_one, one_by_one
+from webhook.workloads.layouts import NO_FIELD, PodSetKey, PodSetTemplate, WorkloadLayout, as_one, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder, is_run_elsewhere
 from webhook.workloads.options import Options, options
 from webhook.workloads.read_templates import ReadTemplates
@@ -127,7 +129,7 @@ class _Reader:
 
     def workload(self, read_templates: ReadTemplates) -> Workload:
         row, layout = self.row, self.row.layout(self.obj)
-        chosen = options(self.metadata, *(template.metadata for template in layout.templates))
+        chosen = self._options(layout)
         owner, owner_row = self._owner()
         owned = owner_row is not None and (owner_row.holds or owner_row.each_pod)
         gang = self._membership(layout, chosen)
@@ -178,6 +180,21 @@ class _Reader:
             kai_queue=self._kai_queue(layout),
         )
         return workload if shared_gang is None else with_share(workload, shared_gang, chosen)
+
+    def _options(self, layout: WorkloadLayout) -> Options:
+        """Returns the options that the object and its templates state. Raises `InputError` if some are
+        invalid, with the invalid topology keys beside them.
+        """
+        metadata = (self.metadata, *(template.metadata for template in layout.templates))
+        try:
+            return options(*metadata)
+        except InputError:
+            errors = InputErrors()
+            errors.read(lambda: options(*metadata), Options())
+            for part in metadata:
+                errors.read(partial(read_request, OBJECT_AND_TEMPLATE, part), NOTHING_STATED)
+            errors.raise_any()
+            raise
 
     def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
         """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places or
@@ -343,11 +360,11 @@ def _grouped(
 
 def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
     """Returns all pods of an object as one gang, for a gang of several objects: its PodSets have the names of
-    their parts in that gang."""
+    their parts in that gang. The number of a part's pods is in no single field."""
 
     def by_part(template: PodSetTemplate) -> PodSetTemplate:
         part = subgroup(template.metadata)
-        return template if part == MAIN else replace(template, pod_set=part)
+        return replace(template, pod_set=template.pod_set if part == MAIN else part, count_field=NO_FIELD)
 
     templates = tuple(map(by_part, layout.templates))
     gang = tuple(template for template in templates if template.count)

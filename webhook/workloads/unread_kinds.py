@@ -6,11 +6,12 @@ Such an object is admitted unchanged. Reports mention it, so they must recognise
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES
 from webhook.jsontools.path import Path, dotted
-from webhook.workloads.kinds import row_of
+from webhook.workloads.kinds import KINDS, row_of
 
 _LISTS = ("containers", "initContainers", "steps")
 """Fields with lists of containers, as in pods and in Tekton."""
@@ -20,6 +21,29 @@ _SINGLE = ("container", "script")
 
 _GPU = "gpu"
 """The name by which a DynamoGraphDeployment requests GPUs."""
+
+
+_NEAR = 0.85
+"""Minimum similarity of a kind, and of its apiVersion, to those of a row of the table for which they are
+taken to be misspelt: `bacth/v1`, `job`. Other kinds (`MXJob`, `batch.volcano.sh`) stay below it.
+"""
+
+
+def _kind_meant(api_version: str, kind: str) -> str:
+    """Returns the kind of the table that is probably meant: "Job of batch/v1"; "" if none is similar."""
+    titles = (
+        (row.name, f"{row.group}/{version}" if row.group else version)
+        for row in KINDS.values()
+        if row.has_templates
+        for version in row.versions
+    )
+    near = (
+        f"{name} of {version}"
+        for name, version in titles
+        if get_close_matches(kind.lower(), (name.lower(),), 1, _NEAR)
+        and get_close_matches(api_version, (version,), 1, _NEAR)
+    )
+    return next(near, "")
 
 
 def unread_pods(obj: Mapping[str, Any]) -> str | None:
@@ -44,6 +68,8 @@ def handling(obj: Mapping[str, Any]) -> str:
     api_version, kind = obj["apiVersion"], obj["kind"]
     of_the_table = row_of(api_version, kind) is not None
     reason = "has no pods of its own" if of_the_table else "is not a supported kind"
+    if not of_the_table and (meant := _kind_meant(api_version, kind)):
+        return f"{kind} of {api_version} {reason}. What would work: {meant}"
     return (
         f"{kind} of {api_version} {reason}: the object is admitted unchanged; a workload of a supported kind "
         "that is made of it is planned when it is created, as a gang if it is one; any other pod is handled "

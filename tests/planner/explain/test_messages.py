@@ -117,6 +117,30 @@ def test_an_unknown_level_is_rejected_with_the_known_ones():
     assert "block, rack, kubernetes.io/hostname" in answer.message
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("example.com/topology-rak", "example.com/topology-rack (rack)"),
+        ("other.org/racks", "example.com/topology-rack (rack)"),
+        ("nodes", "kubernetes.io/hostname (node)"),
+        ("shelf", "one of these levels"),
+    ],
+)
+def test_an_unknown_level_is_told_the_level_that_is_probably_meant(written, meant):
+    """Levels are listed with the names that other messages use, by which the user may have written them."""
+    levels = ("topology.kubernetes.io/zone", "example.com/topology-rack")
+    answer = plan(cluster("z/r: n1 gpu=8", levels), gang(1, required=written))
+    assert answer.message.endswith(
+        f"which is no level here: topo has topology.kubernetes.io/zone (zone), example.com/topology-rack "
+        f"(rack), kubernetes.io/hostname (node). Would work: {meant}."
+    )
+
+
+def test_a_misspelt_topology_is_told_the_one_that_is_probably_meant():
+    """The name of a topology is as easily misspelt as a level."""
+    assert plan(racks(1, 1), gang(1, topology="tope")).message.endswith("it has topo. Would work: topo.")
+
+
 def test_a_preferred_level_above_the_required_one_gets_a_warning():
     """It has no effect, and the gang is placed all the same."""
     answer = plan(racks(2, 2, block=1), gang(2, required="rack", preferred="block"))

@@ -33,3 +33,29 @@ def test_what_is_refused_is_refused_again_where_it_then_stands(value):
         where = Where("file", "object", field)
         with pytest.raises(InputError, match=f"file: object: {field}.{GPU}: "):
             amounts({GPU: value}, where, up=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("8Gi ", "8Gi"),
+        ("8 Gi", "8Gi"),
+        (" 8", "8"),
+        ("64GB", "64G"),
+        ("64GiB", "64Gi"),
+        ("64gi", "64Gi"),
+        ("1.5tb", "1.5T"),
+        ("lots", "4, 500m or 16Gi"),
+        ("8 cores", "4, 500m or 16Gi"),
+    ],
+)
+def test_what_is_no_quantity_is_told_the_one_that_is_probably_meant(written, right):
+    """The API server refuses blanks and other units; people write them after bytes and in quotes."""
+    with pytest.raises(InputError, match=f"is no quantity; write it as {right}$"):
+        amount("memory", written, Where(), up=True)
+
+
+def test_a_part_of_a_device_is_told_the_next_whole_number():
+    """Kubernetes counts devices in whole numbers."""
+    with pytest.raises(InputError, match=r"it comes in whole pieces; write for example 2$"):
+        amount(GPU, "1.5", Where(), up=True)

@@ -165,7 +165,8 @@ REFUSED: dict[str, tuple[Json, str]] = {
         (
             "default/Job/train can never run: 10 pods (80 GPUs) do not fit the empty cluster: the whole "
             "cluster has room for 8 of 10 pods (64 GPUs). Of 15 nodes, 4 have no nvidia.com/gpu, 3 carry "
-            "the taint dedicated=infra:NoSchedule and 8 have room for a pod. Would work: 8 pods."
+            "the taint dedicated=infra:NoSchedule and 8 have room for a pod. Would work: 8 pods "
+            "(spec.parallelism: 8)."
         ),
     ),
     "more nodes than a rack has": (
@@ -173,8 +174,8 @@ REFUSED: dict[str, tuple[Json, str]] = {
         (
             "default/Job/train can never run: 5 pods (40 GPUs) required in one rack do not fit the empty "
             "cluster: the largest rack, b1/r1, has room for 4 of 5 pods (32 GPUs). Of 15 nodes, 5 are not"
-            " in topology hall, 2 have no nvidia.com/gpu and 8 have room for a pod. Would work: 4 pods, "
-            "or required at cloud.provider.com/topology-block."
+            " in topology hall, 2 have no nvidia.com/gpu and 8 have room for a pod. Would work: 4 pods "
+            "(spec.parallelism: 4), or required at cloud.provider.com/topology-block."
         ),
     ),
     "arm64 by selector": (
@@ -329,7 +330,8 @@ QUEUED: dict[str, tuple[Json, Snapshot, str]] = {
         (
             "6 pods (48 GPUs) fit the empty cluster but not now: the cluster has room for 4 of 6 pods (32"
             " GPUs) now. Of 15 nodes, 4 are cordoned, 4 have no nvidia.com/gpu free, 3 carry the taint "
-            "dedicated=infra:NoSchedule and 4 have room for a pod. Would work now: 4 pods."
+            "dedicated=infra:NoSchedule and 4 have room for a pod. Would work now: 4 pods "
+            "(spec.parallelism: 4)."
         ),
     ),
     "nodes that are not ready": (
@@ -357,7 +359,7 @@ QUEUED: dict[str, tuple[Json, Snapshot, str]] = {
             "3 pods (24 GPUs) required in one rack fit the empty cluster but not now: the best rack, "
             "b1/r1, has room for 2 of 3 pods (16 GPUs) now. Of 15 nodes, 6 have at most 7 of 8 "
             "nvidia.com/gpu free, 5 are not in topology hall and 4 have room for a pod. Would work now: 2"
-            " pods, or required at cloud.provider.com/topology-block."
+            " pods (spec.parallelism: 2), or required at cloud.provider.com/topology-block."
         ),
     ),
     "cores in use, of which the pod states none": (

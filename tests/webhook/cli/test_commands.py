@@ -128,6 +128,7 @@ def test_explain_shows_each_level_that_was_tried(run: Run) -> None:
     ("text", "words"),
     [
         ("kind: [", "no YAML"),
+        ("spec: {gpus: {{ .Values.gpus }}}", "; a template, as of Helm, must be rendered first"),
         ("- a list", "no Kubernetes object"),
         ("kind: Job", "has no apiVersion"),
         ("a: 1\na: 2", "'a' occurs twice"),

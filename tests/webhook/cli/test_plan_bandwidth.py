@@ -56,8 +56,8 @@ def test_the_json_tells_the_search(capsys):
     (gang,) = json.loads(plan("nvl72-8racks", "job-76-gpus-one-rack", capsys, "-o", "json"))["gangs"]
     search = gang["search"]
     assert search["nearest"] == {
-        "now": ["18 pods", "required at topology.kubernetes.io/zone"],
-        "ever": ["18 pods", "required at topology.kubernetes.io/zone"],
+        "now": ["18 pods (spec.parallelism: 18)", "required at topology.kubernetes.io/zone"],
+        "ever": ["18 pods (spec.parallelism: 18)", "required at topology.kubernetes.io/zone"],
     }
     left_out = {"insufficient rdma/ib": 9}
     assert search["nodes"] == {

@@ -13,6 +13,7 @@ from webhook.cli.main import main
 
 Json = dict[str, Any]
 
+MINIMUM = "a minimum of 4 or less (metadata.annotations[bayplan.dev/gang-min])"
 TOPOLOGY: Json = {
     "apiVersion": "kai.scheduler/v1alpha1",
     "kind": "Topology",
@@ -118,7 +119,7 @@ def answered(tmp_path: Path, obj: Json) -> int:
             "SlicesDoNotDivide",
             "3 pods or 6 pods",
         ),
-        (changed(JOB, (OWN, {"bayplan.dev/gang-min": "9"})), "MinimumAboveMaximum", "a minimum of 4 or less"),
+        (changed(JOB, (OWN, {"bayplan.dev/gang-min": "9"})), "MinimumAboveMaximum", MINIMUM),
         (
             changed(JOB, (OWN, {REQUIRED: "shelf"})),
             "UnknownLevel",
@@ -134,7 +135,7 @@ def answered(tmp_path: Path, obj: Json) -> int:
         (
             changed(JOB, (("spec", "parallelism"), 2**31 - 1), (("spec", "completions"), 2**31 - 1)),
             "TooManyPods",
-            "100000 are the most",
+            "100000 are the most (spec.parallelism).",
         ),
         (changed(JOB, (TEMPLATE, {"gpu-fraction": "0.5"})), "PartAndWholeGpu", "without the annotation"),
     ],

@@ -122,7 +122,8 @@ def test_more_replicas_than_the_empty_cluster_has_room_for_are_told_how_many_fit
     assert message.endswith(
         "Would work now: 16 replicas. All 200 replicas: 200 pods (1600 GPUs) do not fit the empty cluster: "
         "the whole cluster has room for 31 of 200 pods (248 GPUs). Of 32 nodes, 1 carries the taint "
-        "example.com/burn-in=true:NoSchedule and 31 have room for a pod. Would work: 31 pods."
+        "example.com/burn-in=true:NoSchedule and 31 have room for a pod. Would work: 31 pods "
+        "(spec.replicas: 31)."
     )
 
 

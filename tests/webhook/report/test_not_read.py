@@ -92,6 +92,26 @@ def test_a_kind_that_is_not_read_and_makes_pods_is_told_with_what_would_happen(
 
 
 @pytest.mark.parametrize(
+    ("api_version", "kind", "works"),
+    [
+        ("bacth/v1", "Job", "Job of batch/v1"),
+        ("batch/v1", "job", "Job of batch/v1"),
+        ("apps/v1", "Deployments", "Deployment of apps/v1"),
+        ("kubeflow.org/v1", "MXJob", ""),
+        ("batch.volcano.sh/v1alpha1", "Job", ""),
+    ],
+)
+def test_a_misspelt_kind_is_told_the_right_one(
+    api_version: str, kind: str, works: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The API server knows no such kind either; a kind of another system is not taken for a mistake."""
+    spec = {"template": {"spec": {"containers": [CONTAINER]}}}
+    obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+    (row,) = rows(tmp_path, capsys, obj, policy="kind")
+    assert row["message"].partition("What would work: ")[2] == works
+
+
+@pytest.mark.parametrize(
     "obj",
     [
         POD,

@@ -93,6 +93,7 @@ def test_the_longest_resource_name_wins():
         ("preferred example.com/rack has no effect", "metadata.annotations[level]"),
         ("4 pods (16 GPUs) can never fit", "spec.containers[0].resources.limits[nvidia.com/gpu]"),
         ("the gpuset and NCCL_IB_HCA_LIST are others", ""),
+        ("annotation level is not read. What would work: runai/queue", "metadata.annotations[level]"),
     ],
 )
 def test_a_message_finds_what_it_names(message, expected):

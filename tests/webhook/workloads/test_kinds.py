@@ -10,6 +10,8 @@ from tests.webhook.workloads import objects as o
 from webhook.workloads import KINDS, read, wants_plan
 from webhook.workloads.options import ReserveDefaults
 
+MISSPELT = {"limits": {"nvidia.com/gpus": 8}}
+
 
 def sets(workload: Any, gang: int = 0) -> dict[str, int]:
     return {pod_set.name: pod_set.count for pod_set in workload.gangs[gang].pod_sets}
@@ -286,6 +288,8 @@ def test_only_gpu_workloads_want_a_plan() -> None:
     keyed = o.annotated(plain, {"kai.scheduler/topology": "fabric"})
     reserved = o.annotated(plain, {"bayplan.dev/reserve": "nodes"})
     assert not wants_plan(read(plain))
+    misspelt = o.changed(plain, ("spec", "template", "spec", "containers", 0, "resources"), MISSPELT)
+    assert wants_plan(read(misspelt)), "nvidia.com/gpus: its author wants GPUs"
     assert all(wants_plan(read(obj)) for obj in (o.JOB, mig, claim, keyed, reserved))
 
 

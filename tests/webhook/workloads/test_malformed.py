@@ -82,6 +82,24 @@ def test_values_stay_out_of_messages() -> None:
     assert len(str(caught.value)) < 300
 
 
+def test_all_wrong_annotations_are_told_at_once() -> None:
+    """Told one by one, the author would need a call of kubectl for each."""
+    wrong = {
+        "bayplan.dev/reserve": "all",
+        "bayplan.dev/gang-size": "eight",
+        "topology.scheduler/latency-sensitive": "maybe",
+        "topology.scheduler/gpu-count": "many",
+    }
+    with pytest.raises(InputError) as caught:
+        read(o.annotated(o.JOB, wrong))
+    (times,) = {str(caught.value).count(f"metadata.annotations[{key}]: ") for key in wrong}
+    assert times == 1
+    assert caught.value.where.field == "metadata.annotations[bayplan.dev/gang-size]"
+    assert str(caught.value).startswith(
+        "team/Job/demo: metadata.annotations[bayplan.dev/gang-size]: expected"
+    )
+
+
 JUNK = st.one_of(
     st.none(), st.booleans(), st.integers(-(10**13), 10**13), st.floats(), st.text(max_size=8),
     st.lists(st.one_of(st.none(), st.integers(), st.text(max_size=3)), max_size=2),

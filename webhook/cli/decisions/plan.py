@@ -10,7 +10,7 @@ from dataclasses import replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.errors import Where
-from planner.model.names import namespace_of
+from planner.model.names import gangs_listed, namespace_of
 from planner.model.podgroup import PodGroup
 from webhook.admission.environment import Environment, namespaces, pod_groups
 from webhook.admission.modes import mode_in_force
@@ -22,7 +22,8 @@ from webhook.placement.planning import plan_workload
 from webhook.policy.model.policy import PolicySet
 from webhook.report.documents import document as as_text
 from webhook.report.printable import printable_name
-from webhook.workloads import Workload, joined, read
+from webhook.workloads import Workload, joined, read, wants_plan
+from webhook.workloads.keys.annotation_keys import SKIP
 from webhook.workloads.options import RESERVE_MODES
 from webhook.workloads.unread_kinds import unplanned
 
@@ -80,7 +81,12 @@ def run(args: argparse.Namespace) -> int:
     planned_gangs = plan_each(
         inputs.with_claims_of(snapshot, documents), documents, args.reserve, environment
     )
-    for line in (*_unplanned(documents), *_unenforced(planned_gangs, documents, environment)):
+    lines = (
+        *_unplanned(documents),
+        *_not_by_webhook(planned_gangs),
+        *_unenforced(planned_gangs, documents, environment),
+    )
+    for line in lines:
         inputs.note(line)
     if args.output == "table":
         show(planned_gangs, explain=args.explain)
@@ -98,6 +104,25 @@ def _unplanned(documents: Iterable[Document]) -> Iterator[str]:
             metadata = metadata if isinstance(metadata, Mapping) else {}
             name = metadata.get("name") or metadata.get("generateName") or "(no name)"
             yield printable_name(f"{document.file}: {name}: {reason}")
+
+
+def _not_by_webhook(planned_gangs: Iterable[PlannedGang]) -> Iterator[str]:
+    """Yields a line for each reason for which the webhook would not plan some of these gangs."""
+    by_reason: dict[str, list[str]] = {}
+    for planned in planned_gangs:
+        if planned.not_by_webhook:
+            by_reason.setdefault(planned.not_by_webhook, []).append(planned.answer.gang)
+    for reason, gangs in by_reason.items():
+        yield f"Note: the webhook does not plan {gangs_listed(gangs)}: {reason}"
+
+
+def _why_not_by_webhook(workload: Workload) -> str:
+    """Returns why the webhook would not plan the object, "" if it would."""
+    if wants_plan(workload):
+        return ""
+    if workload.skip:
+        return f"{SKIP} is set, or Bayplan ignores such pods"
+    return "no GPU is requested, and no topology key and no key of Bayplan is set"
 
 
 def _unenforced(
@@ -134,10 +159,11 @@ def plan_each(
         )
         if not workload.suspended:  # else other workloads of the same gang would not be planned
             planned.update(group.name for group in groups)
+        reason = _why_not_by_webhook(workload)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:
             answer = _as_preview(placed.answer) if workload.suspended else placed.answer
-            result.append(PlannedGang(answer, placed.group, snapshot, plan.total))
+            result.append(PlannedGang(answer, placed.group, snapshot, plan.total, reason))
             if placed.reservation is not None:
                 snapshot = snapshot.with_reservation(placed.reservation)
     return result

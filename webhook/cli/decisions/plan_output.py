@@ -33,12 +33,15 @@ _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 class PlannedGang:
     """A gang, the planner's answer, the cluster on which the gang was planned, and how many gangs its object
     has in `total`.
+
+    `not_by_webhook`: why the webhook would not plan the gang, "" if it would.
     """
 
     answer: Answer
     group: PodGroup
     snapshot: Snapshot
     total: int
+    not_by_webhook: str = ""
 
     @property
     def placed(self) -> PodGroup:

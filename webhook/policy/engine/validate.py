@@ -281,17 +281,18 @@ class _Collected:
             return
         if holds is True:
             return
-        self.findings.append(
+        self.findings += [
             Finding(
                 policy=run.policy.name,
                 binding=run.binding.name,
                 label=validation.expression.label,
-                message=_message(activation, validation),
+                message=message,
                 reason=validation.reason,
                 code=REASON_CODES[validation.reason],
                 actions=run.binding.actions,
             )
-        )
+            for message in _messages(activation, validation, by_line=run.policy.one_message_a_line)
+        ]
 
     def _annotate(self, activation: Activation, run: PolicyRun, policy: ValidatingPolicy) -> None:
         """Adds the policy's own audit annotations; an expression that gives null or "" adds none.
@@ -343,21 +344,23 @@ def _unsupported(run: PolicyRun, expression: Expression, value: Any) -> Failure:
     return replace(failure(run.policy, run.binding, expression.label, message), fatal=True)
 
 
-def _message(activation: Activation, validation: Validation) -> str:
+def _messages(activation: Activation, validation: Validation, *, by_line: bool) -> list[str]:
     """Returns the text of messageExpression, else of message, else the expression itself.
 
     As in Kubernetes, a messageExpression counts only if its result without surrounding white space is a
-    single line of at most `MESSAGE_LIMIT` bytes.
+    single line of at most `MESSAGE_LIMIT` bytes; `by_line`: it may have several lines, each a message.
     """
     if validation.message_expression is not None:
         try:
             text = activation.evaluate(validation.message_expression)
         except CelError:
             text = None
-        line = text.strip() if isinstance(text, str) else ""
-        if line and "\n" not in line and len(_utf8(line)) <= MESSAGE_LIMIT:
-            return line
-    return validation.message or f"failed expression: {' '.join(validation.expression.program.text.split())}"
+        lines = text.strip().split("\n") if isinstance(text, str) else []
+        lines = [line.strip() for line in lines if line.strip()]
+        if lines and (by_line or len(lines) == 1) and len(_utf8("\n".join(lines))) <= MESSAGE_LIMIT:
+            return lines
+    text = validation.expression.program.text
+    return [validation.message or f"failed expression: {' '.join(text.split())}"]
 
 
 def _cut(text: str) -> str:

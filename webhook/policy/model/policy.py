@@ -182,6 +182,11 @@ class Policy:
         """Whether the policy runs with `params` null if a binding allows that parameters are missing."""
         return self.api_version.startswith("bayplan.dev/")
 
+    @property
+    def one_message_a_line(self) -> bool:
+        """Whether each line of a messageExpression is a message. Kubernetes permits a single line."""
+        return self.api_version.startswith("bayplan.dev/")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutatingPolicy(Policy):

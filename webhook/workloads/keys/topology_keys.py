@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, cast
 
 from planner.manifests.requirements import NODE_OPERATORS
+from planner.model.errors import InputErrors
 from planner.model.labels import Requirement
 from planner.model.podgroup import Constraint, FabricStrategy, FabricWish
 from planner.model.topology import HOSTNAME
@@ -177,10 +179,11 @@ def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
 
     If several annotations have the same meaning, the first one counts; those of `TOLD_MEANINGS` are all
     recorded in `origins`. `places`: what the metadata belongs to; both places for a Pod, which is an object
-    and a template at once. Raises `InputError` for an invalid value.
+    and a template at once. Raises `InputError` for invalid values.
     """
     fields: dict[Meaning, list[Field]] = {}
     warnings: list[str] = []
+    errors = InputErrors()
     for annotated in metadata:
         if not annotated.has("annotations"):
             continue
@@ -193,9 +196,13 @@ def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
                 warnings.append(f"{value.where.field} has no effect there: {name} belongs on {right}")
                 continue
             if key.values:
-                value.choice(key.values)
+                errors.read(partial(value.choice, key.values), "")
             fields.setdefault(key.meaning, []).append(value)
-    return _sum_up(fields, warnings) if fields or warnings else NOTHING_STATED
+    if not fields and not warnings:
+        return NOTHING_STATED
+    stated = errors.read(partial(_sum_up, fields, warnings), NOTHING_STATED)
+    errors.raise_any()
+    return stated
 
 
 def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> StatedTopology:

@@ -197,6 +197,21 @@ def test_the_message_falls_back_where_its_expression_gives_none(fields: dict[str
     assert validate([policy], pod(hostNetwork=False)).message == f"policy 'validate': {message}"
 
 
+@pytest.mark.parametrize(
+    ("api", "messages"),
+    [({"apiVersion": OURS}, ["first", "second"]), ({}, ["plain"])],
+    ids=["bayplan.dev", "Kubernetes"],
+)
+def test_each_line_of_a_message_expression_is_a_message_in_bayplans_policies(
+    api: dict[str, str], messages: list[str]
+) -> None:
+    """Four misspelt keys are four warnings; Kubernetes takes only messages of one line."""
+    expression = "'first\\n\\n second'"
+    policy = {**validating(check("false", message="plain", messageExpression=expression)), **api}
+    verdict = validate([policy, binding(policy, validationActions=["Warn"])], pod())
+    assert [warning.rpartition(": ")[2] for warning in verdict.warnings] == messages
+
+
 def test_audit_annotations_carry_the_policys_name() -> None:
     """A null value leaves one out; they are there also for what is allowed."""
     policy = validating(
