@@ -107,8 +107,8 @@ def _titled(level: str) -> str:
 
 
 def _nearest(written: str, names: Iterable[str]) -> str:
-    """Returns the name that is most similar to the text, with or without its prefix; "" if none is."""
-    texts = dict.fromkeys((written[:_LONGEST_KEY], written.rpartition("/")[2][:_LONGEST_KEY]))
+    """Returns the name that is most similar to the text, or to its short name; "" if none is."""
+    texts = dict.fromkeys((written[:_LONGEST_KEY], short(written)[:_LONGEST_KEY]))
     close = (get_close_matches(text, names, 1) for text in texts)
     return next((matches[0] for matches in close if matches), "")
 

@@ -36,8 +36,8 @@ def check(group: PodGroup) -> None:
         _check_set(pod_set)
     if group.size > MOST_PODS:
         largest = max(group.pod_sets, key=lambda pod_set: pod_set.count)
-        most = f"{MOST_PODS} are the most{_in_field(largest.count_field)}"
-        raise Refusal("TooManyPods", f"{group.size} pods in one gang; {most}.")
+        bound = f"{MOST_PODS} are the most{_in_field(largest.count_field)}"
+        raise Refusal("TooManyPods", f"{group.size} pods in one gang; {bound}.")
 
 
 def _in_field(field: CountField) -> str:

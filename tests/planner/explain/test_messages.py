@@ -122,6 +122,7 @@ def test_an_unknown_level_is_rejected_with_the_known_ones():
     [
         ("example.com/topology-rak", "example.com/topology-rack (rack)"),
         ("other.org/racks", "example.com/topology-rack (rack)"),
+        ("cloud.provider.com/topology-rack", "example.com/topology-rack (rack)"),
         ("nodes", "kubernetes.io/hostname (node)"),
         ("shelf", "one of these levels"),
     ],

@@ -78,9 +78,13 @@ def run(args: argparse.Namespace) -> int:
     environment = inputs.in_force(environment, PolicySet())
     snapshot = environment.settings("").of(snapshot)
     documents = inputs.without_duplicates(inputs.manifests(args.filename))
-    planned_gangs = plan_each(
-        inputs.with_claims_of(snapshot, documents), documents, args.reserve, environment
-    )
+    planned_gangs: list[PlannedGang] = []
+    entries: list[dict[str, object]] = []
+    with_claims = inputs.with_claims_of(snapshot, documents)
+    for planned in plan_each(with_claims, documents, args.reserve, environment):
+        planned_gangs.append(planned)
+        if args.output != "table":
+            entries.append(planned.to_json())
     lines = (
         *_unplanned(documents),
         *_not_by_webhook(planned_gangs),
@@ -91,7 +95,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "table":
         show(planned_gangs, explain=args.explain)
     else:
-        entries = [planned.to_json() for planned in planned_gangs]
         sys.stdout.write(as_text(args.output, {"gangs": entries}))
     return 0 if all(planned.answer.decision == "admitted" for planned in planned_gangs) else 1
 
@@ -142,14 +145,15 @@ def _unenforced(
 
 def plan_each(
     snapshot: Snapshot, documents: list[Document], reserve: str | None, environment: Environment
-) -> list[PlannedGang]:
+) -> Iterator[PlannedGang]:
     """Plans each gang in the documents, on the cluster with the reservations of the gangs before it.
 
-    Returns each gang with its answer and the cluster on which it was planned. `reserve`: what every gang
-    reserves; None for what its own annotation says, or else the default of its namespace. Raises
+    Yields each gang with its answer and the cluster on which it was planned. A caller that wants the numbers
+    behind thousands of answers asks for them at once (`PlannedGang.account`): the free capacity of the next
+    cluster then differs from a known one by one gang, not by all gangs since the first. `reserve`: what every
+    gang reserves; None for what its own annotation says, or else the default of its namespace. Raises
     `InputError` for a malformed workload.
     """
-    result: list[PlannedGang] = []
     podgroups = {**environment.podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
     read_in = (_workload(index, document, podgroups) for index, document in enumerate(documents))
@@ -163,10 +167,9 @@ def plan_each(
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:
             answer = _as_preview(placed.answer) if workload.suspended else placed.answer
-            result.append(PlannedGang(answer, placed.group, snapshot, plan.total, reason))
+            yield PlannedGang(answer, placed.group, snapshot, plan.total, reason)
             if placed.reservation is not None:
                 snapshot = snapshot.with_reservation(placed.reservation)
-    return result
 
 
 def _as_preview(answer: Answer) -> Answer:
