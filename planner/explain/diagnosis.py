@@ -180,7 +180,8 @@ def _never(
             # Fewer pods help only if the pods share a domain inside the host that is too small for them all.
             fewer = pod_class.count - 1 if unfit.reason == "TooLargeForLevel" else 0
             ways = alternatives(empty, Shortfall(names, in_same_tree, fewer), place_gang)
-            message = messages.fits_no_node(pod_class, unfit.nodes, unfit.why, [way.words for way in ways])
+            titles = [problem.asked.titles[name] for name in names]
+            message = messages.fits_no_node(titles, unfit.nodes, unfit.why, [way.words for way in ways])
             return unfit.reason, _with(message, in_the_way), names
     part, shortfall = culprit_of(outcome.problem, in_same_tree)
     counts = node_counts(

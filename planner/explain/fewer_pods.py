@@ -63,7 +63,7 @@ def fewer_words(group: PodGroup, counts: Mapping[str, int]) -> str:
     (spec.leaderWorkerTemplate.size: 8)".
     """
     several = sum(1 for pod_set in group.pod_sets if pod_set.count) > 1
-    suffixes = {pod_set.name: f" of {pod_set.name}" if several else "" for pod_set in group.pod_sets}
+    suffixes = {name: f" of {title}" if several else "" for name, title in group.titles.items()}
     parts = [
         f"{'a minimum of ' if pod_set.max_count > pod_set.count else ''}{pods(counts[pod_set.name])}"
         f"{suffixes[pod_set.name]}"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.names import object_of, replicas_of
-from planner.model.pod_class import PodClass
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.topology import ROOT, Domain, Topology, short
 from planner.model.words import counted, listed, pods
@@ -85,14 +84,14 @@ def no_room(
     return _with_ways(message, wait, ways, moment=" now")
 
 
-def fits_no_node(pod_class: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
+def fits_no_node(names: Sequence[str], nodes: str, why: str, ways: Sequence[str]) -> str:
     """Returns the message for a pod that no node of the empty cluster takes.
 
-    `nodes`: all nodes by cause. `why`: more detail than the causes give, optionally with "Would work: …"; ""
-    for none. `ways`: what would work.
+    `names`: the PodSets of such pods, as messages name them. `nodes`: all nodes by cause. `why`: more detail
+    than the causes give, optionally with "Would work: …"; "" for none. `ways`: what would work.
     """
     reason, _, way = why.removesuffix(".").partition(WORKS)
-    message = f"No node takes a pod of {_sets(pod_class)}: {nodes}."
+    message = f"No node takes a pod of {' and '.join(names)}: {nodes}."
     return _with_ways(message, reason.removesuffix(". "), [*([way] if way else []), *ways])
 
 
@@ -133,10 +132,6 @@ def most_inside(max_gpus: int) -> str:
     `max_gpus`: the GPUs of the largest domain; 0 if unknown, which gives "".
     """
     return f"The largest such domain has {counted(max_gpus, 'GPU')}." if max_gpus else ""
-
-
-def _sets(pod_class: PodClass) -> str:
-    return " and ".join(name for name, _ in pod_class.parts)
 
 
 def _subject(group: PodGroup, result: SearchResult) -> str:

@@ -85,7 +85,8 @@ class PodSet:
     """`count` pods of one shape; `constraint` is the PodSet's own, in addition to the gang's.
 
     `max_count`: the maximum of an elastic PodSet, which gets as many pods as fit and at least `count`; 0 for
-    a fixed count. `count_field`: the field that states `count`.
+    a fixed count. `count_field`: the field that states `count`. `title`: the name in messages, if `name` is
+    none that the user wrote; "" for `name`.
     """
 
     name: str
@@ -94,6 +95,7 @@ class PodSet:
     constraint: Constraint = Constraint()
     max_count: int = 0
     count_field: CountField = CountField()
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,12 @@ class PodGroup:
     def size(self) -> int:
         """The number of pods in the gang."""
         return sum(pod_set.count for pod_set in self.pod_sets)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The names of the PodSets in messages, by name: their titles, unless two have the same."""
+        titles = {pod_set.name: pod_set.title or pod_set.name for pod_set in self.pod_sets}
+        return titles if len({*titles.values()}) == len(titles) else {name: name for name in titles}
 
     @property
     def gpus(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.manifests.pods.pod import remembered_shape, shape_of
+from planner.manifests.pods.pod import AMOUNTS, remembered_shape, shape_of
 from planner.manifests.volumes import claim_templates
 from planner.model.deadline import poll
 from planner.model.labels import Requirement
@@ -17,6 +17,7 @@ from webhook.jsontools.path import dotted
 from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
 from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import DEFAULT_RESERVE, GANG_MIN, Options
+from webhook.workloads.shared_gangs.pod_groups import MAIN
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 """Annotation of pods; "warn": the plan does not check whether the pods fit the kubelet's NUMA zones."""
@@ -58,6 +59,11 @@ def pod_set_request(
         shape = replace(shape, volumes=(*shape.volumes, *of_templates))
     if notes.get(NUMA_ALIGNMENT).choice(("refuse", "warn")) == "warn":
         shape = replace(shape, alignment=NOTHING)
+    if names := _pod_level_devices(spec):
+        place = template.spec.get("resources").where.field
+        only = f"Kubernetes takes only cpu, memory and hugepages for a whole pod, not {', '.join(names)}"
+        warning = f"{place}: {only}. What would work: these resources in a container"
+        request = replace(request, warnings=(*request.warnings, warning))
     claims = bool(template.spec.get("resourceClaims").items())
     return PodSetRequest(
         PodSet(
@@ -67,10 +73,33 @@ def pod_set_request(
             request.constraint,
             template.max_count,
             template.count_field,
+            _title(template),
         ),
         request,
         claims,
     )
+
+
+def _pod_level_devices(spec: Mapping[str, object]) -> list[str]:
+    """Returns the devices among the resources of a whole pod, where they are when `resources` is indented too
+    little.
+    """
+    resources = spec.get("resources")
+    if not isinstance(resources, Mapping):
+        return []
+    lists = (resources.get(name) for name in AMOUNTS)
+    names = (str(name) for part in lists if isinstance(part, Mapping) for name in part)
+    return list(dict.fromkeys(name for name in names if "/" in name))
+
+
+def _title(template: PodSetTemplate) -> str:
+    """Returns the name of the first container, for a PodSet whose name is in no manifest."""
+    if template.pod_set != MAIN:
+        return ""
+    containers = template.spec.map().get("containers")
+    first = containers[0] if isinstance(containers, list) and containers else None
+    name = first.get("name") if isinstance(first, Mapping) else None
+    return name if isinstance(name, str) else ""
 
 
 def gangs(
