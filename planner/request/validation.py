@@ -51,8 +51,9 @@ def _check_set(pod_set: PodSet) -> None:
     if 0 < pod_set.max_count < pod_set.count:
         raise Refusal(
             "MinimumAboveMaximum",
-            f"{pod_set.name} needs {pod_set.count} pods at least and may have {pod_set.max_count} at most; "
-            f"use a minimum of {pod_set.max_count} or less{_in_field(pod_set.count_field)}.",
+            f"{pod_set.title or pod_set.name} needs {pod_set.count} pods at least and may have "
+            f"{pod_set.max_count} at most; use a minimum of {pod_set.max_count} or less"
+            f"{_in_field(pod_set.count_field)}.",
         )
     share = share_in(pod_set.shape.requests)
     whole = [name for name in pod_set.shape.requests if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)]

@@ -14,7 +14,7 @@
 - `keys`: topology requests in every dialect; `key_table`: all known keys, and misspelt ones
 - `stored`: controller, reservations and times of any stored object
 - `varying_values`: values in which otherwise equal objects differ
-- `left_alone`: objects that Bayplan ignores; `unread_kinds`: pods in objects of unknown kinds
+- `left_alone`: objects that Bayplan ignores; `unread_kinds`: pods that are not planned with their object
 - `node_affinity`: adds terms to a pod's required or preferred node affinity
 
 The *members* of a gang may be several objects (pods of a PodGroup, two Jobs); each has a *share* of the

@@ -1,6 +1,8 @@
-"""Finds pods in objects whose pods are not read, such as an Argo Workflow, an InferenceService or a TrainJob.
+"""Finds pods in objects whose pods are not planned with them, such as an Argo Workflow, a TrainJob or a
+PodCliqueSet.
 
-Such an object is admitted unchanged. Reports mention it, so they must recognise that it creates pods.
+Such an object is never refused for lack of room. `plan` and reports mention it, so they must recognise that
+it creates pods.
 """
 
 from __future__ import annotations
@@ -48,14 +50,17 @@ def _kind_meant(api_version: str, kind: str) -> str:
 
 def unread_pods(obj: Mapping[str, Any]) -> str | None:
     """Returns the first field with a container, or with the GPUs of one, in an object whose pods are not
-    read; None if there is none, or if the pods are read.
+    planned with it; None if there is none, or if the pods are planned.
 
-    The kinds of the table that only create other workloads (TrainJob) count as well, whatever their fields.
+    The kinds of the table that only create other workloads (TrainJob), and those whose pods Grove plans,
+    count as well, whatever their fields.
     """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
     row = row_of(api_version, kind)
+    if row is not None and row.placed_by_grove:
+        return row.pods.specs[0].partition("[")[0]
     if row is not None:
         return "spec" if row.makes_workloads else None
     root = "spec" if "spec" in obj else "template"  # a PodTemplate has no spec
@@ -64,9 +69,16 @@ def unread_pods(obj: Mapping[str, Any]) -> str | None:
 
 
 def handling(obj: Mapping[str, Any]) -> str:
-    """Returns a sentence that says how an object whose pods are not read is handled."""
+    """Returns a sentence that says how an object with `unread_pods` is handled."""
     api_version, kind = obj["apiVersion"], obj["kind"]
-    of_the_table = row_of(api_version, kind) is not None
+    row = row_of(api_version, kind)
+    if row is not None and row.placed_by_grove:
+        return (
+            f"{kind} of {api_version} is planned by Grove: only policies apply to the object, and it is not "
+            "refused if it is too large for the cluster; each of its pods is planned by itself once Grove "
+            "has opened its gate"
+        )
+    of_the_table = row is not None
     reason = "has no pods of its own" if of_the_table else "is not a supported kind"
     if not of_the_table and (meant := _kind_meant(api_version, kind)):
         return f"{kind} of {api_version} {reason}. What would work: {meant}"
@@ -74,20 +86,6 @@ def handling(obj: Mapping[str, Any]) -> str:
         f"{kind} of {api_version} {reason}: the object is admitted unchanged; a workload of a supported kind "
         "that is made of it is planned when it is created, as a gang if it is one; any other pod is handled "
         "by itself when it is created, and belongs to no gang unless it names one"
-    )
-
-
-def unplanned(obj: Mapping[str, Any]) -> str:
-    """Returns a sentence that says why an object with pods has no plan of its own, "" if it has one."""
-    if unread_pods(obj):
-        return handling(obj)
-    api_version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
-    row = row_of(api_version, kind)
-    if row is None or not row.placed_by_grove:
-        return ""
-    return (
-        f"{kind} of {api_version} is planned by Grove: only policies apply to the object; each of its pods "
-        "is planned by itself once Grove has opened its gate"
     )
 
 

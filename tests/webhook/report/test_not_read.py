@@ -91,6 +91,23 @@ def test_a_kind_that_is_not_read_and_makes_pods_is_told_with_what_would_happen(
     assert "a workload of a supported kind that is made of it is planned" in row["message"]
 
 
+def test_a_set_that_grove_plans_is_told_not_to_be_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise a set that is too large for the cluster seems to be right."""
+    clique = {"name": "prefill", "spec": {"replicas": 500, "podSpec": {"containers": [CONTAINER]}}}
+    obj = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "x"},
+        "spec": {"template": {"cliques": [clique]}},
+    }
+    (row,) = rows(tmp_path, capsys, obj, policy="kind")
+    assert (row["result"], row["field"]) == ("warn", "spec.template.cliques")
+    assert "is planned by Grove" in row["message"]
+    assert "not refused if it is too large for the cluster" in row["message"]
+
+
 @pytest.mark.parametrize(
     ("api_version", "kind", "works"),
     [

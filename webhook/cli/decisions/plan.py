@@ -25,7 +25,7 @@ from webhook.report.printable import printable_name
 from webhook.workloads import Workload, joined, read, wants_plan
 from webhook.workloads.keys.annotation_keys import SKIP
 from webhook.workloads.options import RESERVE_MODES
-from webhook.workloads.unread_kinds import unplanned
+from webhook.workloads.unread_kinds import handling, unread_pods
 
 EPILOG = """examples:
   kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
@@ -102,11 +102,11 @@ def run(args: argparse.Namespace) -> int:
 def _unplanned(documents: Iterable[Document]) -> Iterator[str]:
     """Yields a line for each object that creates pods and has no plan of its own."""
     for document in documents:
-        if reason := unplanned(document.value):
+        if unread_pods(document.value):
             metadata = document.value.get("metadata")
             metadata = metadata if isinstance(metadata, Mapping) else {}
             name = metadata.get("name") or metadata.get("generateName") or "(no name)"
-            yield printable_name(f"{document.file}: {name}: {reason}")
+            yield printable_name(f"{document.file}: {name}: {handling(document.value)}")
 
 
 def _not_by_webhook(planned_gangs: Iterable[PlannedGang]) -> Iterator[str]:
