@@ -22,13 +22,13 @@ from planner.explain.pod_changes import (
     smaller,
     tolerations,
 )
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.names import object_of, replicas_of
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import ROOT, Topology
-from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, level_key
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, domain_of

@@ -25,11 +25,11 @@ from planner.explain.obstacles import (
 )
 from planner.leafspine.rules import FabricOutcome, LeafLimits, LinksTooSlow, could_ever
 from planner.model.answer import Answer, LevelAttempt, Verdict
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.resources import GPU
 from planner.model.topology import ROOT
-from planner.model.work_budget import WorkBudget
 from planner.node import nvlink
 from planner.node.eligibility import affinity_allows
 from planner.node.gpu_sharing import share_in, why_share_never_fits

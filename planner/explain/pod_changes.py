@@ -15,7 +15,7 @@ from planner.cluster.trees.tree import TopologyTree
 from planner.explain import numa_messages
 from planner.explain.label_values import is_similar, nearest, similar_key, values_of
 from planner.explain.obstacles import largest, usable
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.labels import Requirement, Taint, Toleration
 from planner.model.pod import Alignment
 from planner.model.pod_class import PodClass

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.podgroup import Assignment
 from planner.model.topology import HOSTNAME, Domain, Topology
-from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, assignments_of
 

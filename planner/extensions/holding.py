@@ -26,12 +26,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.capacity import DomainCapacity
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.holding import DomainShare, Holding
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.resources import WHOLE_GPUS
 from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, held_level
-from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest
 from planner.search.outcome import Outcome, Place, deal_to_pod_sets, domain_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.extensions.equal_parts import in_equal_parts
 from planner.extensions.holding import place_holding
 from planner.leafspine.rules import in_fabric
-from planner.model.work_budget import WorkBudget
+from planner.model.effort.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome
 from planner.search.place import place

@@ -20,9 +20,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import LeafSpine, leaf_level, leaf_spine, names
 from planner.leafspine.leaf_capacity import Room, Rooms
 from planner.leafspine.leaf_sets import LeafSets
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.settings import SchedulerSettings
 from planner.model.words import listed
-from planner.model.work_budget import WorkBudget
 from planner.request.levels import levels_asked, topologies_asked
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import GpuLimit

@@ -10,7 +10,7 @@
 - `pod_class`: equal pods as one class, which `planner.request` makes and `planner.node` packs
 - `quantity`, `natural_order`, `names`: quantities, sorting, the parts of names
 - `errors`, `words`: invalid input, phrases of messages
-- `work_budget`, `deadline`: the limit of a search in steps, and that of a decision in time
+- `effort`: the limit of a search in steps, and that of a decision in time
 - `cached_property`: attributes of a record that are computed once
 
 Words: a *gang* is a PodGroup whose pods are placed all together or not at all. A *level* is a node-label key

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.resolved import ResolvedShape
 from planner.model.topology import ROOT
 

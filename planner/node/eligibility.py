@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.labels import (
     ANY,
     CORDON,

@@ -14,7 +14,7 @@ from typing import Protocol
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import is_claimed, on_node, plugin_name
 from planner.model.claim_spec import ClaimSpec
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST
 from planner.model.resolved import ResolvedShape

@@ -17,9 +17,9 @@ from planner.explain.diagnosis import closest_of, culprit_of, shortfall_of
 from planner.explain.obstacles import node_counts
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer, LevelAttempt
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.podgroup import PodGroup
 from planner.model.topology import ROOT
-from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem, resolve
 from planner.search.level_search import LevelSearch
 from planner.search.place import place

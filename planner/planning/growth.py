@@ -21,6 +21,7 @@ from planner.devices.claims import Claims
 from planner.devices.pools import is_claimed
 from planner.devices.slices import NO_SLICES, NodeSlices, Slices
 from planner.model.answer import Answer
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.labels import ANY, selects
 from planner.model.natural_order import natural
@@ -29,7 +30,6 @@ from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup, ResolvedShape
 from planner.model.topology import HOSTNAME
 from planner.model.words import counted, pods
-from planner.model.work_budget import WorkBudget
 from planner.node.eligibility import obstacle
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.packing import max_pods

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.labels import Requirement, Term
 from planner.model.natural_order import natural
 from planner.model.podgroup import PodGroup, PodSet

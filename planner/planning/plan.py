@@ -14,9 +14,9 @@ from planner.explain.diagnosis import diagnose
 from planner.extensions.elastic import extra_pods, most_pods
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.podgroup import PodGroup
-from planner.model.work_budget import WorkBudget
 from planner.planning.admitted import admitted
 from planner.planning.growth import or_waits_for_nodes
 from planner.planning.replay import replay
@@ -27,7 +27,7 @@ from planner.search.outcome import Outcome
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     """Returns the planner's answer for one gang. An invalid request is rejected in the answer, not raised.
 
-    Raises `DeadlinePassed` if the caller has set a deadline (`planner.model.deadline`) and it passes.
+    Raises `DeadlinePassed` if the caller has set a deadline (`planner.model.effort.deadline`) and it passes.
     """
     # An object may have thousands of small gangs, whose searches end before they check the deadline.
     poll("search")

@@ -15,11 +15,11 @@ from dataclasses import replace
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import Assignment, ReserveMode
 from planner.model.reservation import Reservation, traits_of
 from planner.model.topology import ROOT
-from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.topology_request import TopologyRequest
 from planner.search.level_search import LevelSearch

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field, replace
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.trees.subtree import Subtree
 from planner.model.answer import LevelAttempt
+from planner.model.effort.work_budget import BudgetEnded, WorkBudget
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
 from planner.model.topology import ROOT
-from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.topology_request import TopologyRequest
 from planner.search.domain_ranking import Candidate, ChildPath, DomainRanking

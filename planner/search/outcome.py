@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.holding import Holding
 from planner.model.pod_class import PodClasses
 from planner.model.podgroup import Assignment
 from planner.model.topology import Domain
-from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.search.result import SearchResult
 

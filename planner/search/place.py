@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from planner.cluster.trees.tree import TopologyTree
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClasses
-from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone

@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Protocol
 
-from planner.model.deadline import DeadlinePassed, deadline
+from planner.model.effort.deadline import DeadlinePassed, deadline
 from planner.model.pod_class import PodClass
 
 PodCount = int

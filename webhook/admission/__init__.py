@@ -5,6 +5,7 @@
 - `configuration`: what an administrator configures for a namespace, and the ConfigMap that states it
 - `modes`: the mode of a namespace, and what each mode does with a decision
 - `evaluation`: `Evaluation`, the values that a decision computes from its inputs, by name
+- `level_of_policies`: says in an answer that policies require a level
 - `plan_step`: the plan of the object's gangs, made once, and repeated after policies have written it
 - `updates`: which pod templates policies and plan may change in an update, and what a second `kubectl apply`
   keeps

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.deadline import DeadlinePassed, watched
+from planner.model.effort.deadline import DeadlinePassed, watched
 from planner.model.errors import InputError
 from planner.model.words import listed
 from webhook.admission.context import RequestContext

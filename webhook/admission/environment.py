@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from planner.model.deadline import no_deadline
+from planner.model.effort.deadline import no_deadline
 from webhook.admission.configuration.parameters import MOST_TOLD, Parameters, read_parameters
 from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.admission.modes import ModeInForce, mode_in_force

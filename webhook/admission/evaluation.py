@@ -15,10 +15,10 @@ from typing import Any
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
-from planner.model.podgroup import PodGroup
 from planner.node.node_groups import NodeGroup
 from webhook.admission.bounds import check_bounds
 from webhook.admission.context import RequestContext
+from webhook.admission.level_of_policies import with_level_of_policies
 from webhook.admission.plan_step import PlanStep
 from webhook.admission.updates.fewer_replicas import fewer_replicas
 from webhook.admission.updates.reapply import without_plan
@@ -40,7 +40,7 @@ from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.stored_members import rejected_with_stored
 from webhook.placement.taints import keep_off_reserved
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan
+from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.forms.equal_objects import EqualObjects
 from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import (
@@ -54,7 +54,6 @@ from webhook.variables.cluster_hardware import SameRecords
 from webhook.variables.gang import gang_variable
 from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
-from webhook.workloads.keys.topology_keys import PREFERRED_LEVEL, REQUIRED_LEVEL
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.shared_gangs.merge import with_whole_gang
 from webhook.workloads.stored import controller_row
@@ -188,7 +187,7 @@ class Evaluation:
             plan = plan and self._with_stored_members(plan, obj)
             if plan is not None and workload.kueue_places and plan.decision != "rejected":
                 plan = None
-            self.plan = plan and _with_level_of_policies(plan, self.original)
+            self.plan = plan and with_level_of_policies(plan, self.original)
             self._plan_variable = None
             self._planned = obj
         return self.plan
@@ -386,31 +385,6 @@ def _with_stand_ins(gang: Json) -> Json:
         for part in ("labels", "annotations")
     }
     return {**gang, **metadata, "name": _STAND_IN}
-
-
-_OWN_LEVEL = f"the object states none, and a level in {PREFERRED_LEVEL} or {REQUIRED_LEVEL} replaces it"
-
-
-def _with_level_of_policies(plan: WorkloadPlan, original: Workload) -> WorkloadPlan:
-    """Returns the plan; if a gang without a place requires a level only because policies added it, the
-    answer says so. `original` is read from the object before policies changed it.
-
-    Without that, its author would be told to leave out a level that the object does not have."""
-    own = {group.name for group in original.gangs if not _required_levels(group)}
-
-    def explained(gang_plan: GangPlan) -> GangPlan:
-        answer, added = gang_plan.answer, _required_levels(gang_plan.asked)
-        if answer.decision == "admitted" or gang_plan.group.name not in own or not added:
-            return gang_plan
-        words = f"Policies added the required level {' and '.join(added)}: {_OWN_LEVEL}."
-        return replace(gang_plan, answer=replace(answer, message=f"{answer.message} {words}"))
-
-    return replace(plan, placed=tuple(map(explained, plan.placed)))
-
-
-def _required_levels(group: PodGroup) -> list[str]:
-    constraints = (group.constraint, *(pod_set.constraint for pod_set in group.pod_sets))
-    return list(dict.fromkeys(constraint.required for constraint in constraints if constraint.required))
 
 
 def _as_noted(workload: Workload, obj: Json) -> Workload:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from webhook.admission.updates.unchanged import former_paths
 from webhook.jsontools.path import Path, find, replaced
 from webhook.placement.pod_gang import INDEX, REPLICAS

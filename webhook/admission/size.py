@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.errors import InputError, Where
 from planner.model.words import shortened
 from webhook.wire.request import AdmissionRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.model.deadline import DeadlinePassed, Part
+from planner.model.effort.deadline import DeadlinePassed, Part
 from webhook.wire.review import Response
 
 _WORDS: Mapping[Part, tuple[str, str]] = {

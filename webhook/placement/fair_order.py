@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from planner.cluster.census.namespaces import Kinds, contested_gpus, gpus_of_namespaces
 from planner.cluster.snapshot import Snapshot
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of

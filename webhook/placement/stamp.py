@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.natural_order import natural
 from planner.model.topology import HOSTNAME, Domain
 from webhook.placement.gate import gated

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.resources import Resources
 from webhook.workloads import Workload

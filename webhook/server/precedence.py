@@ -5,9 +5,9 @@ at least twice as long. The rule is *least attained service*: the decision that 
 The cost of a decision is not known beforehand, but decisions of one flow (a user in a namespace) are similar:
 if earlier decisions of a flow took long, its next decision counts as long from its first step.
 
-The rule is applied where the deadline is checked (`planner.model.deadline.poll`), so a long decision pauses
-within a few milliseconds. A paused decision holds no lock that another could wait for: each decision has its
-own part of the plan cache (`planner.cluster.plan_cache.own_lane`).
+The rule is applied where the deadline is checked (`planner.model.effort.deadline.poll`), so a long decision
+pauses within a few milliseconds. A paused decision holds no lock that another could wait for: each decision
+has its own part of the plan cache (`planner.cluster.plan_cache.own_lane`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.manifests.requirements import node_term_json
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.podgroup import Assignment
 from webhook.placement.rank_order import in_order
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.manifests.pods.pod import AMOUNTS, remembered_shape, shape_of
 from planner.manifests.volumes import claim_templates
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, CountField, FabricWish, PodGroup, PodSet

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.podgroup import CountField
 from webhook.jsontools.path import Path, dotted
 from webhook.workloads.fields import Field, shown

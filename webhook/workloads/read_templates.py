@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from webhook.workloads.gangs import PodSetRequest, pod_set_request
 from webhook.workloads.layouts import PodSetKey, PodSetTemplate
 

@@ -182,9 +182,8 @@ class _Reader:
         return workload if shared_gang is None else with_share(workload, shared_gang, chosen)
 
     def _options(self, layout: WorkloadLayout) -> Options:
-        """Returns the options that the object and its templates state. Raises `InputError` if some are
-        invalid, with the invalid topology keys beside them.
-        """
+        """Returns the options that the object and its templates state. Raises `InputError` with all invalid
+        ones, and with the invalid topology keys."""
         metadata = (self.metadata, *(template.metadata for template in layout.templates))
         try:
             return options(*metadata)

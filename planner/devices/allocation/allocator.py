@@ -35,8 +35,8 @@ from planner.devices.allocation.partitions import MAX_STEPS, Vector
 from planner.devices.device_masks import bits
 from planner.devices.node_devices import NodeDevices
 from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, claim_spec_of
+from planner.model.effort.work_budget import BudgetEnded, WorkBudget
 from planner.model.labels import Toleration
-from planner.model.work_budget import BudgetEnded, WorkBudget
 
 _MAX_CHOICES = 512
 """The maximum number of combinations of alternatives that are tried for requests that a constraint links.

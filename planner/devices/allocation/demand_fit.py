@@ -25,7 +25,7 @@ from planner.devices.allocation.partitions import (
 )
 from planner.devices.device_masks import bits
 from planner.devices.node_devices import NodeDevices
-from planner.model.work_budget import BudgetEnded, WorkBudget
+from planner.model.effort.work_budget import BudgetEnded, WorkBudget
 
 Demand = tuple[tuple["DeviceGroup", int], ...]
 """Pairs of a device group and how many of it are needed."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.devices.device_masks import CounterUse, bits
-from planner.model.work_budget import BudgetEnded, WorkBudget
+from planner.model.effort.work_budget import BudgetEnded, WorkBudget
 
 MAX_STEPS = 20_000
 """The maximum number of steps of one search, about 0.25 s; trying one device is one step. If `allocator.fits`

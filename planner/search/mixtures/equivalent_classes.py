@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.plan_cache import CacheSection
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass, joined
 from planner.model.resolved import ResolvedShape
 from planner.node.gpu_sharing import share_in

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.model.deadline import poll
-from planner.model.work_budget import WorkBudget
+from planner.model.effort.deadline import poll
+from planner.model.effort.work_budget import WorkBudget
 from planner.search.packing.capacity_classes import CapacityClass, CapacityClasses
 from planner.search.packing.pooled_classes import Direction, weight
 from planner.search.pod_counts import CostBySum, PodCount

@@ -22,8 +22,8 @@ from contextlib import suppress
 from math import prod
 
 from planner.cluster.capacity import DomainCapacity
+from planner.model.effort.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.model.pod_class import PodClass
-from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.host_assignment import ChosenDomain, HostAssignment, PodsByHost
 from planner.search.mixtures.remaining_costs import AllowedCosts, MixtureWeights

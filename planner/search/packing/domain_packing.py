@@ -30,8 +30,8 @@ from contextlib import suppress
 from typing import Literal
 
 from planner.cluster.capacity import DomainCapacity
+from planner.model.effort.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.model.pod_class import PodClass
-from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.objective import Weights
 from planner.search.packing.bounds import (

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from planner.model.deadline import poll
-from planner.model.work_budget import WorkBudget
+from planner.model.effort.deadline import poll
+from planner.model.effort.work_budget import WorkBudget
 from planner.search.packing.bounds import CostLimit
 from planner.search.pod_counts import Allowed, CostBySum, CountAlgebra, Option, PodCount
 

@@ -18,7 +18,7 @@ from math import gcd
 from typing import Generic, TypeVar
 
 from planner.cluster.capacity import DomainCapacity
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass
 from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap

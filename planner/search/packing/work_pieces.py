@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
+from planner.model.effort.work_budget import BUDGET, BudgetEnded, WorkBudget
 
 
 class WorkPieces:

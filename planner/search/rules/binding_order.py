@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.search.rules.spread_over_labels import SpreadRule
 
 _STEPS = 4000

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from planner.model.answer import LevelAttempt
 from planner.model.cached_property import cached_property
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE
 from planner.search.result import LevelSearchResult, Placement

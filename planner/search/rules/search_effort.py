@@ -7,7 +7,7 @@ of 3,000,000 allows at most about 600 searches.
 
 from __future__ import annotations
 
-from planner.model.work_budget import BUDGET, WorkBudget
+from planner.model.effort.work_budget import BUDGET, WorkBudget
 
 _EFFORT = BUDGET
 """The effort for all searches for one gang together."""

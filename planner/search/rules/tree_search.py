@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
-from planner.model.work_budget import WorkBudget
 from planner.search.packing.domain_packing import DomainPacking
 from planner.search.result import LevelSearchResult
 from planner.search.space import SearchSpace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.deadline import DeadlinePassed, poll, watched
-from planner.model.work_budget import POLL_EVERY, BudgetEnded, WorkBudget
+from planner.model.effort.deadline import DeadlinePassed, poll, watched
+from planner.model.effort.work_budget import POLL_EVERY, BudgetEnded, WorkBudget
 
 
 def test_without_a_deadline_there_is_time() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
+from planner.model.effort.work_budget import WorkBudget
 from planner.model.podgroup import Constraint
 from planner.model.resolved import resolved_group
 from planner.model.topology import ROOT
-from planner.model.work_budget import WorkBudget
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.request.relaxation import relaxations

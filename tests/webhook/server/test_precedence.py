@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from planner.cluster.plan_cache import PlanCache, own_lane
-from planner.model.deadline import no_deadline
+from planner.model.effort.deadline import no_deadline
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import Serve
 from webhook.server import precedence

@@ -24,7 +24,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.devices.device import SINGLE, Device, Value, Version, own_name
 from planner.devices.selectors import Selector
 from planner.manifests.cluster import read
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from webhook.cel import CelError, CostBudget, Declarations, Program, compile
 from webhook.cel.libraries import quantity, semver
 from webhook.cel.values.errors import FunctionError

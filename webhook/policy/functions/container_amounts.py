@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.errors import Where
 from planner.model.quantity import amount, show
 from webhook.policy.functions.pods import whole

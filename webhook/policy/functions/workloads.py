@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.schedulers import KUEUE
 from planner.model.topology import Topology

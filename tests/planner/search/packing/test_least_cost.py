@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from planner.cluster.capacity import DomainCapacity
+from planner.model.effort.work_budget import BudgetEnded, WorkBudget
 from planner.model.pod import BoundPod
 from planner.model.resolved import resolved_group
-from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.planning.plan import plan
 from planner.request.relaxation import relaxations
 from planner.request.topology_request import topology_request

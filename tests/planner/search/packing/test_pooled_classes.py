@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from planner.model.effort.work_budget import BudgetEnded, WorkBudget
 from planner.model.podgroup import Constraint
 from planner.model.resolved import resolved_group
-from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.planning.plan import plan
 from planner.request.topology_request import topology_request
 from planner.search.mixtures.remaining_costs import AllowedCosts, MixtureWeights

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from planner.model.deadline import DeadlinePassed, watched
+from planner.model.effort.deadline import DeadlinePassed, watched
 from tests.webhook.policy.helpers import (
     OURS,
     Inputs,

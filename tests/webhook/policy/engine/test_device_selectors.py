@@ -11,7 +11,7 @@ import pytest
 from planner.devices.device import Device, Version
 from planner.devices.selectors import meets_selector
 from planner.manifests.cluster import read
-from planner.model.deadline import DeadlinePassed, no_deadline, watched
+from planner.model.effort.deadline import DeadlinePassed, no_deadline, watched
 from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.path import Path, find
 from webhook.policy.engine.forms.form import Form, json_of, pull_policies, with_stand_ins

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.model.deadline import poll
+from planner.model.effort.deadline import poll
 
 BUDGET = 3_000_000
 """Maximum number of steps of one plan, about a second of CPU time. In a step, the search adds the pods that
