@@ -1,8 +1,9 @@
 """How plans and events grow, and requests that take long searches: `python tests/bench/bench_growth.py`.
 
-Curves: the cost of a plan and of events by the nodes of the cluster, the pods of the gang, and the gangs that
-hold a reservation. Before each plan something has changed (`bench_planner`). A curve is summed up by its
-exponent between the first and the last size: 1 is linear, and a curve above `MAX_EXPONENT` fails the run.
+Curves: the cost of a plan and of events by the nodes of the cluster, the pods of the gang, the gangs that
+hold a reservation, and the device claims and volumes. Before each plan something has changed
+(`bench_planner`). A curve is summed up by its exponent between the first and the last size: 1 is linear, and
+a curve above `MAX_EXPONENT` fails the run.
 
 Then the requests that ask most of the search: 1,024 and more whole nodes where no level is asked, pods spread
 over rows that cut the racks, and a gang for which every set of leaves is tried. Times are the process's own.
@@ -23,7 +24,11 @@ from typing import ParamSpec, TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from planner.cluster.facts import with_records
+from planner.cluster.hardware_update import with_hardware
 from planner.cluster.snapshot import Snapshot
+from planner.devices.claims import ClaimRequest, ResourceClaim
+from planner.model.pod import VolumeClaim
 from planner.model.podgroup import Assignment, FabricWish
 from planner.model.reservation import Book, Reservation, reservation_id
 from planner.model.topology import HOSTNAME
@@ -39,6 +44,7 @@ P, T = ParamSpec("P"), TypeVar("T")
 NODES = (1_152, 9_216, 36_864)
 PODS = (16, 64, 256, 1_024)
 HELD = (10, 1_000, 10_000)
+RECORDS = (400, 4_000, 40_000)
 AMONG = 9_216
 """Nodes where it is not they that grow."""
 TIMES, EVENTS = 40, 60
@@ -121,6 +127,26 @@ def next_books(moment: Snapshot) -> float:
     return median(timed(moment.with_book, book)[0] for book in books) * 1e3
 
 
+def records(moment: Snapshot, count: int) -> float:
+    """The next snapshot after one of so many claims and volumes has changed, µs."""
+    claim = ResourceClaim((ClaimRequest("gpu.nvidia.com", 1),))
+    many = {f"x/c{number}": claim for number in range(count)}
+    volumes = {f"x/c{number}": VolumeClaim(f"x/c{number}") for number in range(count)}
+    facts = with_records(moment.base, {"claims.claims": many, "volumes.claims": volumes})
+    moment = with_hardware(moment, facts)
+    costs = []
+    for number in range(EVENTS):
+        key, device = f"x/c{number}", ("gpu.nvidia.com", "pool", f"gpu-{number}")
+        changed = {
+            "claims.claims": {key: replace(claim, allocated=(device,))},
+            "volumes.claims": {key: VolumeClaim(key, volume="v", bound=True)},
+        }
+        spent, facts = timed(with_records, facts, changed)
+        spent_on_nodes, moment = timed(with_hardware, moment, facts)
+        costs.append(spent + spent_on_nodes)
+    return median(costs) * 1e3
+
+
 def curve(title: str, unit: str, points: Mapping[int, float]) -> bool:
     """Prints a curve; whether it is no worse than linear."""
     (first, first_cost), *_, (last, last_cost) = points.items()
@@ -148,6 +174,9 @@ def curves() -> list[bool]:
     books = {held: next_books(churn.moment) for held, churn in by_held.items()}
     kept.append(curve("a book with one change is taken up", "µs", books))
     kept.append(curve("event: added", "µs", {n: events(c, "added") for n, c in by_held.items()}))
+    print(f"by the device claims and the volumes, {AMONG:,} nodes")
+    changes = {count: records(churn.moment, count) for count in RECORDS}
+    kept.append(curve("a claim gets a device, its volume is bound", "µs", changes))
     return kept
 
 
