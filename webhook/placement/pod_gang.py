@@ -71,14 +71,14 @@ def held_for(
     - Otherwise: the reservation of the nearest gang that the pod's owners belong to. A template has no ids if
       admission skipped it because its object has a controller."""
     annotations = _metadata(pod).get("annotations") or {}
-    ids = frozenset(reservation_ids(annotations))
+    ids = dict.fromkeys(reservation_ids(annotations))  # in the order of the gangs of the object
     replica = gang_name_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
         held = tuple(filter(None, [snapshot.holding(replica)]))
         if held or ids or GANG_OF in annotations:
             return held, True
     elif ids:
-        stored = map(snapshot.with_id, sorted(ids))
+        stored = map(snapshot.with_id, ids)
         held = tuple(r for r in stored if r is not None and _may_name(pod, namespace, r))
         if held or has_stamped_template(pod):
             return held, bool(held)
