@@ -24,7 +24,6 @@ from planner.devices.devices_by_node import DevicesByNode
 from planner.devices.node_offers import labelled_devices, offered
 from planner.model.cached_property import cached_property
 from planner.model.growth import AutoscalerGroup, GrowingPool
-from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
 from planner.model.node import Node, divided
 from planner.model.priority import NO_CLASSES, PriorityClasses
@@ -110,8 +109,8 @@ class Infrastructure:
     @property
     def node_values(self) -> DerivedValues:
         """Values that other modules computed from this record, except from records of objects
-        (`facts.RECORDS`), and from whether nodes are ready and cordoned. So they stay valid when a claim or
-        a quota changes, which happens with each pod, or a node is cordoned.
+        (`facts.RECORDS`), and from the current condition of nodes: ready, cordoned, temporary taints. So they
+        stay valid when a claim or a quota changes, which happens with each pod, or a node is cordoned.
         """
         return self.index.node_values
 
@@ -289,7 +288,7 @@ class Infrastructure:
         """Copies the computed values that do not change if `new` replaces `old`."""
         former, index = self.index, changed.index
         index.node_devices = former.node_devices
-        if old and new and replace(old, cordoned=new.cordoned, ready=new.ready) == new:
+        if old and new and old.lasts_as(new):
             index.node_values = former.node_values
         if former.devices is not None and self._devices_of(old) == self._devices_of(new):
             index.devices = former.devices
@@ -337,7 +336,7 @@ def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
     """Returns the node as in the empty cluster (ready, without cordon and temporary taints), and its amounts:
     `offers` plus those that a MIG reconfiguration in progress will add (`Node.pending`).
     """
-    taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
+    taints = node.lasting_taints
     amounts = dict(offers)
     add(amounts, node.pending)
     if node.ready and not node.cordoned and len(taints) == len(node.taints):

@@ -42,7 +42,7 @@ labels; the bound limits memory if requests use many keys (each entry refers to 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroup:
-    """A kind of nodes: those with the same product, taints and amounts.
+    """A kind of nodes: those with the same product, lasting taints and amounts.
 
     `allocatable`: by resource, the amount of the node that has least of it, including what a MIG
     reconfiguration in progress will offer. `claimable`: how many GPUs one node has that only device claims
@@ -143,7 +143,7 @@ def node_groups(nodes: Iterable[Node], *, resources_tolerated: bool = False) -> 
             node = replace(node, taints=tuple(t for t in node.taints if t.key not in node.allocatable))
         offers = {**node.allocatable, **node.pending}
         amounts = tuple(sorted((name, _rounded(name, amount)) for name, amount in offers.items()))
-        key = (node.labels.get(PRODUCT_LABEL, ""), node.taints, claimable(node), amounts)
+        key = (node.labels.get(PRODUCT_LABEL, ""), node.lasting_taints, claimable(node), amounts)
         groups.setdefault(key, []).append(node)
     return [_kind(members) for members in groups.values()]
 
@@ -153,7 +153,7 @@ def _kind(members: list[Node]) -> NodeGroup:
     offers = [{**node.allocatable, **node.pending} for node in members]
     smallest = {name: min(offer[name] for offer in offers) for name in offers[0]}
     return NodeGroup(
-        first.labels.get(PRODUCT_LABEL, ""), first.taints, smallest, claimable(first), tuple(members)
+        first.labels.get(PRODUCT_LABEL, ""), first.lasting_taints, smallest, claimable(first), tuple(members)
     )
 
 

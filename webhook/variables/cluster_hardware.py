@@ -42,7 +42,7 @@ def _numa(node: Node, base: Infrastructure) -> dict[str, object]:
     return {
         "node": node.name,
         "labels": node.labels,
-        "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.taints],
+        "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.lasting_taints],
         "allocatable": {**node.allocatable, **node.pending},
         "policy": refusing.policy if refusing else "none",
         "scope": refusing.scope if refusing else "container",

@@ -11,6 +11,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import ResourceClaim
+from planner.model.labels import Taint
 from planner.model.settings import Bound, Quota
 from planner.model.volumes import StorageClass
 from tests.webhook.kube.state.test_live_snapshot import World
@@ -65,14 +66,31 @@ def test_a_quota_that_changes_leaves_all_that_policies_see_of_nodes() -> None:
     }
 
 
-def test_a_cordoned_node_leaves_all_that_policies_see_of_nodes() -> None:
-    """No policy reads whether a node is cordoned. Other labels are seen."""
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"cordoned": True, "taints": (Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"),)},
+        {"ready": False, "taints": (Taint("node.kubernetes.io/not-ready", "", "NoExecute"),)},
+    ],
+    ids=("cordoned", "not ready"),
+)
+def test_the_condition_of_a_node_leaves_all_that_policies_see_of_nodes(condition: dict[str, Any]) -> None:
+    """Policies see nodes as in the empty cluster."""
     world = World(random.Random(1))
     kinds = cluster_variable(world.picture.snapshot())["nodeKinds"]
-    world.nodes["n1"] = replace(world.nodes["n1"], cordoned=True)
+    world.nodes["n1"] = replace(world.nodes["n1"], **condition)
     world.picture.node_changed("n1")
     assert cluster_variable(world.picture.snapshot())["nodeKinds"] is kinds
-    world.nodes["n1"] = replace(world.nodes["n1"], labels={})
+
+
+@pytest.mark.parametrize(
+    "change", [{"labels": {}}, {"taints": (Taint("dedicated", "", "NoSchedule"),)}], ids=("labels", "a taint")
+)
+def test_other_labels_and_taints_of_a_node_are_seen(change: dict[str, Any]) -> None:
+    """They last, so the kinds of nodes are computed again."""
+    world = World(random.Random(1))
+    kinds = cluster_variable(world.picture.snapshot())["nodeKinds"]
+    world.nodes["n1"] = replace(world.nodes["n1"], **change)
     world.picture.node_changed("n1")
     assert cluster_variable(world.picture.snapshot())["nodeKinds"] is not kinds
 

@@ -115,7 +115,8 @@ class World:
     def _node(self) -> None:
         name = f"n{self.chance.randrange(30)}"
         present = self.nodes.get(name) or host(int(name[1:]), self.chance.randrange(6))
-        taints = self.chance.choice(((), (Taint("x", "", "NoSchedule"),)))
+        keys = self.chance.choice(((), ("x",), ("node.kubernetes.io/unschedulable",)))
+        taints = tuple(Taint(key, "", "NoSchedule") for key in keys)
         self.nodes[name] = replace(present, cordoned=self.chance.random() < 0.3, taints=taints)
         self.picture.node_changed(name)
 
