@@ -251,6 +251,10 @@ class DerivedSection(Generic[K, V]):
     max_keys: int | None = None
 
 
+_MISSING: Any = object()
+"""Stands for no value where None is one."""
+
+
 class DerivedValues:
     """Values computed from one immutable record. They are valid as long as the record and are dropped with
     it.
@@ -267,8 +271,9 @@ class DerivedValues:
         There is no lock: two threads may compute the same value twice, and both results are equal.
         """
         values: OrderedDict[K, V] = self._values.setdefault(section, OrderedDict())
-        if key in values:
-            return values[key]
+        cached: V = values.get(key, _MISSING)  # one look-up: another thread may evict the key between two
+        if cached is not _MISSING:
+            return cached
         value = make()
         if section.max_keys is not None and len(values) >= section.max_keys:
             with suppress(KeyError):  # another thread removed it

@@ -268,6 +268,7 @@ def _document(reservation: Reservation) -> str:
             "assignments": [(a.pod_set, a.node, a.count) for a in reservation.assignments],
             "requests": [(pod_set, dict(requests)) for pod_set, requests in reservation.requests],
             "traits": [(pod_set, traits_json(traits)) for pod_set, traits in reservation.traits],
+            "left_nodes": sorted(reservation.left_nodes),
         },
         separators=(",", ":"),
     )
@@ -307,4 +308,5 @@ def _decode(
         state=state,
         owner_uid=owner_uid,
         traits=tuple((pod_set, traits_from(traits, Where())) for pod_set, traits in data.get("traits", ())),
+        left_nodes=frozenset(data.get("left_nodes", ())),
     )

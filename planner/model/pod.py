@@ -209,7 +209,7 @@ class PodShape:
     gates: tuple[str, ...] = field(default=(), compare=False)
     claims: tuple[ClaimUse, ...] = ()
     volumes: tuple[VolumeUse, ...] = ()
-    runtime_class: str = field(default="", compare=False)
+    runtime_class: str = ""
     overhead: Resources = field(default_factory=dict, compare=False)
     stated: Resources | None = field(default=None, compare=False)
     """The requests before policies raised some of them, for messages; None if no policy did."""

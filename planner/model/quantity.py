@@ -60,8 +60,12 @@ def parse(value: object, where: Where) -> Fraction:
 def _meant(text: str) -> str:
     """Returns the quantity that is probably meant by text such as "8 Gi", "8gb" or "8GiB"; "" if unknown."""
     match = _WRITTEN.fullmatch(text[:_LONGEST])
-    meant = f"{match[1]}{match[2].rstrip('bB').title()}" if match else ""
-    return meant if _exact(meant) is not None else ""
+    if match is None:
+        return ""
+    unit = match[2].rstrip("bB")
+    # As it is written first: m is a thousandth, M a million. Kilo is a small k.
+    meant = (f"{match[1]}{own}" for own in (unit, unit.replace("K", "k"), unit.title()))
+    return next((text for text in meant if _exact(text) is not None), "")
 
 
 _WRITTEN = re.compile(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*")

@@ -50,10 +50,10 @@ _NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that
 """Caches the values of `_OF_NODES` by key; they depend only on nodes, topologies and schedulers."""
 
 
-_RECORD_KEYS: DerivedSection[tuple[str, SameRecords], object] = DerivedSection(
-    "keys of `cluster` that depend on records", max_keys=2 * len(OF_RECORDS)
-)
-"""Caches the values of `OF_RECORDS` by key: of these records, and of those of decisions still in progress."""
+_OF_RECORDS: Mapping[str, DerivedSection[SameRecords, object]] = {
+    name: DerivedSection(f"`cluster.{name}`", max_keys=2) for name in OF_RECORDS
+}
+"""Caches the values of `OF_RECORDS`: of the current records, and of those of decisions still in progress."""
 
 
 _POD_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on pods")
@@ -109,8 +109,9 @@ class ClusterVariable(Mapping[str, object]):
             )
         if name in OF_RECORDS:
             compute, paths = OF_RECORDS[name]
-            key = name, SameRecords(self._snapshot.base, paths)
-            return self._snapshot.base.node_values.get(_RECORD_KEYS, key, lambda: compute(self._snapshot))
+            base = self._snapshot.base
+            key = SameRecords(base, paths)
+            return base.node_values.get(_OF_RECORDS[name], key, lambda: compute(self._snapshot))
         return self._of_pods(name)
 
     def _of_pods(self, name: str) -> object:

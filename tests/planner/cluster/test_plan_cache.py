@@ -165,6 +165,30 @@ def test_threads_that_derive_values_at_the_same_time_do_not_harm_each_other():
     assert not errors
 
 
+class EvictedKey:
+    """A key that another thread evicts between the first and a second look-up of a cached value."""
+
+    def __init__(self, derived: DerivedValues, section: DerivedSection[object, str]) -> None:
+        self._derived, self._section, self.look_ups = derived, section, 0
+
+    def __hash__(self) -> int:
+        self.look_ups += 1
+        if self.look_ups == 4:
+            self._derived.get(self._section, "other", lambda: "of another key")
+        return 1
+
+
+def test_a_cached_value_is_returned_even_if_another_thread_evicts_it() -> None:
+    """Two decisions read the outcomes of policies for different claims at the same time."""
+    derived = DerivedValues()
+    section: DerivedSection[object, str] = DerivedSection("one place", max_keys=1)
+    key = EvictedKey(derived, section)
+    assert derived.get(section, key, lambda: "first") == "first"
+    assert key.look_ups == 2
+    for _ in range(2):
+        assert derived.get(section, key, lambda: "again") in ("first", "again")
+
+
 def test_every_section_stands_in_the_table():
     """The table says what makes each kind of entry stale."""
     modules = [

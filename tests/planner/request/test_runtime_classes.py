@@ -18,6 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import read
 from planner.manifests.pods.pod import shape_of
 from planner.model.errors import InputError, Where
+from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint, replay
@@ -234,3 +235,9 @@ def test_a_template_means_the_same_as_the_pods_that_are_created_from_it(template
     assert meaning(moment, template) == meaning(moment, created)
     twice = admitted(created, {key: value for key, value in runtime_class.items() if key != "overhead"})
     assert meaning(moment, created) == meaning(moment, twice)
+
+
+def test_pods_of_another_runtime_class_are_other_pods() -> None:
+    """Otherwise an update that only changes the class would not be planned."""
+    plain = PodShape({"cpu": 1000, "pods": 1})
+    assert replace(plain, runtime_class="kata") != plain

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
+from webhook.kube.controller.replanning.replan import empty_seats
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Unbound, Work
 from webhook.kube.state.gathering import Gang
@@ -42,18 +43,14 @@ def _is_outdated(work: Work, snapshot: Snapshot, gang: Gang) -> bool:
 def of_former_place(
     snapshot: Snapshot, held: Reservation | None, pods: Iterable[Unbound]
 ) -> tuple[Unbound, ...]:
-    """Returns those of a gang's unbound pods that are pinned to a former place: they may not use some part of
-    what the gang holds now. None if the gang holds nothing.
+    """Returns those of a gang's unbound pods that are pinned to a former place: the nodes that they may use
+    have no seat without a pod. None if the gang has no such seat.
     """
-    if held is None:
-        return ()
-    nodes, domains = hosts_of(snapshot, held), frozenset(held.domains)
+    free = frozenset(empty_seats(snapshot, held)) if held is not None else frozenset()
     return tuple(
         pod
         for pod in pods
-        if any(
-            note.decision == "admitted" and not (nodes <= note.nodes and domains <= frozenset(note.domains))
-            for note in pod.notes
-        )
+        if free
+        and any(note.decision == "admitted" and free.isdisjoint(note.nodes) for note in pod.notes)
         and not (pod.gated or pod.brought_by)
     )

@@ -96,8 +96,11 @@ def unbound_words(pods: Sequence[Unbound], why: str, outdated: Sequence[Unbound]
     if not outdated:
         return text
     names = listed(sorted((pod.ref.name for pod in outdated), key=natural), MOST_NAMED)
-    remedy = "delete it, and it is" if len(outdated) == 1 else "delete them, and they are"
-    return f"{text}. Pinned to a former place of the gang: {names}; {remedy} created again for the new one"
+    which, verb = ("it", "is") if len(outdated) == 1 else ("them", "are")
+    again = f"delete {which}, and {'it' if which == 'it' else 'they'} {verb} created again"
+    if not all(pod.owner for pod in outdated):  # no controller creates such a pod
+        again = f"delete {which} and apply {which} again"
+    return f"{text}. Pinned to a former place of the gang: {names}; {again} for the new one"
 
 
 async def scheduler_words(

@@ -43,7 +43,8 @@ def followed(snapshot: Snapshot, group: PodGroup, held: Reservation) -> Reservat
     pods = [pod for pod in pods if not unusable(snapshot, pod.node, used[pod.node])]
     none_has_moved = len(pods) >= held.seats and held.touched.isdisjoint(pod.node for pod in pods)
     if not none_has_moved:
-        pods = [pod for pod in pods if pod.node not in held.left_nodes]
+        left = held.left_nodes.difference(seat.node for seat in held.assignments)  # it may have come back
+        pods = [pod for pod in pods if pod.node not in left]
     stands, seats = seated(snapshot, group, pods), Counter[tuple[str, str]]()
     for seat in held.assignments:
         seats[seat.pod_set, seat.node] += seat.count

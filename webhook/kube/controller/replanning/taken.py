@@ -14,7 +14,7 @@ from planner.cluster.usage.occupancy import carried
 from planner.model.quantity import show
 from planner.model.reservation import Reservation
 from planner.model.words import listed
-from webhook.kube.controller.replanning.replan import empty_seats, seat_amounts
+from webhook.kube.controller.replanning.replan import empty_seats, seat_amounts, unusable
 from webhook.kube.state.gangs import Unbound
 
 MOST_NAMED = 3
@@ -39,11 +39,11 @@ def _taken(snapshot: Snapshot, name: str, resources: Collection[str]) -> str:
     a reservation of that node.
     """
     node, taken = snapshot.nodes.get(name), snapshot.taken_on(name)
-    if node is None:
+    if node is None or unusable(snapshot, name, {}):  # the gang leaves such a node for that reason
         return ""
     holder_ids = {held.id for held, _ in snapshot.holds.on(name)}
     for resource in resources:
-        offered = node.allocatable.get(resource, 0)
+        offered = node.allocatable.get(resource, 0) + node.pending.get(resource, 0)
         if taken.get(resource, 0) <= offered:
             continue
         others = [

@@ -171,6 +171,13 @@ def test_pods_on_nodes_that_the_gang_was_moved_off_are_not_followed_back():
     assert moved(snapshot, group, left=frozenset({"r2-n1"})) is None
 
 
+def test_a_node_to_which_the_gang_has_come_back_is_one_of_its_seats():
+    """It was moved off this node earlier, and grew there again; its other pod was bound by hand."""
+    group = gang(2, name="default/Job/a", reserve="nodes")
+    snapshot = standing(booked(racks(1, 3), group), "r1-n2", "r1-n3")
+    assert seats(moved(snapshot, group, left=frozenset({"r1-n2"}))) == {"r1-n2": 1, "r1-n3": 1}
+
+
 def test_a_gang_of_which_no_pod_has_moved_is_followed_back_as_a_whole():
     """A node of its rack was not ready for a minute: all pods still run where they ran."""
     group = nodes_of(2, required="rack")

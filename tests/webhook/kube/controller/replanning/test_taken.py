@@ -15,7 +15,9 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
+from webhook.kube.controller.noted_places import of_former_place
 from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.replanning.taken import taken_nodes
 from webhook.kube.controller.steps import Action, Follow, LeftUnbound, MoveTo, Stuck
 from webhook.kube.controller.unbound_pods import BINDING_SECONDS
 from webhook.kube.state.gangs import Unbound
@@ -59,6 +61,36 @@ def test_the_seat_moves_and_its_pod_is_told_that_it_has_to_be_created_again():
     assert (move.move.moved, move.move.gone, move.move.to) == (1, ("r1-n2",), ("r1-n3",))
     assert isinstance(report, LeftUnbound)
     assert [pod.ref.name for pod in report.outdated] == ["a-1"]
+
+
+def test_a_cordoned_node_is_left_as_cordoned_with_all_seats():
+    """Not seat by seat: the foreign pod there is no further reason."""
+    snapshot = shared(INTRUDER)
+    snapshot = snapshot.with_node(replace(snapshot.nodes["r1-n2"], cordoned=True))
+    held = snapshot.holding(GANG)
+    assert held is not None
+    assert taken_nodes(snapshot, held, (left(),)) == {}
+
+
+def test_amounts_that_a_mig_reconfiguration_will_bring_are_there():
+    """The place was planned with them."""
+    snapshot = shared(BoundPod("free/x", "r1-n2", amounts(gpu=2, pods=1)))
+    node = snapshot.nodes["r1-n2"]
+    held = snapshot.holding(GANG)
+    assert held is not None
+    assert list(taken_nodes(snapshot, held, (left(),))) == ["r1-n2"]
+    pending = replace(node, pending={"nvidia.com/gpu": 2})
+    assert taken_nodes(snapshot.with_node(pending), held, (left(),)) == {}
+
+
+def test_a_pod_of_a_gang_that_grew_is_not_told_that_it_is_pinned_elsewhere():
+    """Its nodes are still seats of the gang; the gang has one more."""
+    grown = group(pods=3)
+    own = BoundPod("default/a-0", "r1-n1", amounts(gpu=8, pods=1), reservation_id(GANG))
+    snapshot = replace(booked(racks(1, 3), grown), pods=(own,))
+    held = snapshot.holding(GANG)
+    assert held is not None
+    assert of_former_place(snapshot, held, (left(),)) == ()
 
 
 def test_the_seat_moves_too_if_the_node_is_used_by_a_pod_of_a_gang_that_was_moved_off_it():
