@@ -84,7 +84,7 @@ def _fields_words(group: PodGroup, counts: Mapping[str, int]) -> str:
         pods_counted = sum(after.values()) if field.whole_gang else after[pod_set.name]
         if after[pod_set.name] == pod_set.count:
             continue
-        if not field.name or pods_counted % field.pods:
+        if not field.path or pods_counted % field.pods:
             return ""
         fields[f"{field.name}: {pods_counted // field.pods}"] = None
     return f" ({', '.join(fields)})"

@@ -1,5 +1,5 @@
 """The parts of names: gangs are named NAMESPACE/KIND/NAME, those that are replicas of an object
-NAMESPACE/KIND/NAME/INDEX, pods NAMESPACE/NAME.
+NAMESPACE/KIND/NAME/INDEX, pods NAMESPACE/NAME. `dotted` names a field of an object.
 """
 
 from __future__ import annotations
@@ -68,3 +68,16 @@ def part_listed(gangs: Sequence[str], total: int) -> str:
 def _successor(replica: str) -> str:
     name, _, index = replica.rpartition("/")
     return f"{name}/{int(index) + 1}"
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Returns a path of map keys and list indexes in readable form: `spec.replicatedJobs[0].template`,
+    `metadata.annotations[a.b/c]`.
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, int) or any(mark in step for mark in "./"):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text

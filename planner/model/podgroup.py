@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from planner.model.names import dotted
 from planner.model.pod import PodShape
 
 HoldMode = Literal["domain", "nodes", "none"]
@@ -71,13 +72,18 @@ class CountField:
     """The field of an object that states how many pods a PodSet has: messages name it, because its number is
     often not that of the pods.
 
-    `name`: its path, as `spec.leaderWorkerTemplate.size`; "" if no single field states it. `pods`: the number
-    of pods for each unit of the field. `whole_gang`: the field counts all pods of the gang.
+    `path`: its map keys and list indexes; () if no single field states it. `pods`: the number of pods for
+    each unit of the field. `whole_gang`: the field counts all pods of the gang.
     """
 
-    name: str = ""
+    path: tuple[str | int, ...] = ()
     pods: int = 1
     whole_gang: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path in messages, as `spec.leaderWorkerTemplate.size`."""
+        return dotted(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,8 @@ class PodSet:
     """`count` pods of one shape; `constraint` is the PodSet's own, in addition to the gang's.
 
     `max_count`: the maximum of an elastic PodSet, which gets as many pods as fit and at least `count`; 0 for
-    a fixed count. `count_field`: the field that states `count`. `title`: the name in messages, if `name` is
-    none that the user wrote; "" for `name`.
+    a fixed count. `count_field`, `title`: for messages only: the field that states `count`, and the name of
+    the PodSet if `name` is none that the user wrote; "" for `name`.
     """
 
     name: str
@@ -94,8 +100,8 @@ class PodSet:
     shape: PodShape
     constraint: Constraint = Constraint()
     max_count: int = 0
-    count_field: CountField = CountField()
-    title: str = ""
+    count_field: CountField = field(default=CountField(), compare=False)
+    title: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

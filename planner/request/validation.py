@@ -42,7 +42,7 @@ def check(group: PodGroup) -> None:
 
 def _in_field(field: CountField) -> str:
     """Returns the name of the field with a number of pods in brackets, "" if there is no single one."""
-    return f" ({field.name})" if field.name else ""
+    return f" ({field.name})" if field.path else ""
 
 
 def _check_set(pod_set: PodSet) -> None:

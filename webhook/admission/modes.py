@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from planner.model.names import dotted
 from planner.model.words import listed, shortened
 from webhook.admission.configuration.settings import MODES, Mode, Settings, mode_label
 from webhook.admission.response import CHANGED, notices_of_waiting
-from webhook.jsontools.path import dotted, pointer_steps
+from webhook.jsontools.path import pointer_steps
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.mutation.mutate import Effect
 from webhook.wire.review import Response

@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
+from planner.model.names import dotted
 from planner.model.words import listed, shortened
 from webhook.journal.secrets import LEFT_OUT, without_secrets
 from webhook.jsontools.patch import tokens
-from webhook.jsontools.path import Path, dotted, find
+from webhook.jsontools.path import Path, find
 
 FieldChanges = Mapping[str, str]
 """The new value of each changed field as JSON, by dotted path; "" for a removed field."""

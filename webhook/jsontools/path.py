@@ -9,17 +9,6 @@ Path = tuple[str | int, ...]
 """Steps from an object's root: map keys and list indexes."""
 
 
-def dotted(path: Path) -> str:
-    """Returns a path in readable form: `spec.replicatedJobs[0].template`, `metadata.annotations[a.b/c]`."""
-    text = ""
-    for step in path:
-        if isinstance(step, int) or any(mark in step for mark in "./"):
-            text += f"[{step}]"
-        else:
-            text += f".{step}" if text else step
-    return text
-
-
 def escape(step: str) -> str:
     """Escapes one step of a JSON Pointer (RFC 6901)."""
     return step.replace("~", "~0").replace("/", "~1")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from planner.manifests.fields import integer, mapping, sequence, text, type_in_words
 from planner.model.errors import InputError, Where
+from planner.model.names import dotted
 from planner.model.words import shortened
-from webhook.jsontools.path import Path, dotted
+from webhook.jsontools.path import Path
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 

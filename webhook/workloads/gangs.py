@@ -13,7 +13,6 @@ from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, CountField, FabricWish, PodGroup, PodSet
 from planner.model.resources import MISSPELT_DEVICES, SHARED_GPU
 from planner.node.gpu_sharing import share_in
-from webhook.jsontools.path import dotted
 from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
 from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import DEFAULT_RESERVE, GANG_MIN, Options
@@ -180,7 +179,7 @@ def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, .
         largest,
         count=max(1, gang_min - others),
         max_count=largest.max_count or largest.count,
-        count_field=CountField(dotted(("metadata", "annotations", GANG_MIN)), whole_gang=True),
+        count_field=CountField(("metadata", "annotations", GANG_MIN), whole_gang=True),
     )
     return tuple(smallest if pod_set is largest else pod_set for pod_set in sets)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from planner.model.effort.deadline import poll
 from planner.model.podgroup import CountField
-from webhook.jsontools.path import Path, dotted
+from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field, shown
 from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, POLICIES
 from webhook.workloads.options import GANG_SIZE
@@ -93,18 +93,18 @@ def pod_set_template(
     count: int,
     template: Field,
     *annotated: Field,
-    stated: Field = NOTHING,
+    stated: Path = (),
     pods: int = 1,
     whole_gang: bool = False,
 ) -> PodSetTemplate:
-    """Returns a PodSet for a PodTemplateSpec. `stated`: the field that states the number of pods; `pods` and
-    `whole_gang` as in `CountField`. Raises `InputError` if the template or its spec is missing.
+    """Returns a PodSet for a PodTemplateSpec. `stated`: the path of the field that states the number of pods;
+    `pods` and `whole_gang` as in `CountField`. Raises `InputError` if the template or its spec is missing.
     """
     poll("reading")
     spec = template.needed_map().get("spec").needed_map()
     metadata = template.get("metadata")
     metadata.map()
-    count_field = CountField(dotted(stated.path), pods, whole_gang)
+    count_field = CountField(stated, pods, whole_gang)
     return PodSetTemplate(pod_set, count, template, metadata, spec, annotated, count_field=count_field)
 
 
@@ -130,7 +130,7 @@ def replicas(obj: Field) -> WorkloadLayout:
     spec = obj.get("spec").needed_map()
     count = spec.count_of("replicas", 1)
     every = replace(
-        pod_set_template("main", count, spec.get("template"), stated=spec.get("replicas")),
+        pod_set_template("main", count, spec.get("template"), stated=(*spec.path, "replicas")),
         volumes=spec.get("volumeClaimTemplates"),
         first=spec.get("ordinals", "start").count(0),
     )
@@ -140,7 +140,7 @@ def replicas(obj: Field) -> WorkloadLayout:
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
     """Returns the layout of pods that are annotated as a gang: one gang of `size` pods, by default all."""
     # The kinds that may be annotated so (Deployment, ReplicaSet, StatefulSet) have a single PodSet.
-    field = CountField(dotted(("metadata", "annotations", GANG_SIZE)))
+    field = CountField(("metadata", "annotations", GANG_SIZE))
     templates = [
         replace(pod_set_template, count=size, count_field=field) if size else pod_set_template
         for pod_set_template in layout.templates
@@ -203,7 +203,7 @@ def _is_loose(spec: Field, main: PodSetTemplate, min_member: int | None) -> bool
 def _job_template(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
     parallelism = spec.needed_map().count_of("parallelism", 1)
     completions = spec.count_of("completions", parallelism)
-    stated, count = spec.get("parallelism"), min(parallelism, completions)
+    stated, count = (*spec.path, "parallelism"), min(parallelism, completions)
     return pod_set_template(name, count, spec.get("template"), *annotated, stated=stated)
 
 
@@ -224,7 +224,7 @@ def job_set(obj: Field) -> WorkloadLayout:
         in_order = in_order or bool(replicated.get("dependsOn").items())
         job_template = replicated.get("template").needed_map()
         child = _job_template(name, job_template.get("spec"), job_template.get("metadata"))
-        jobs = CountField(dotted(replicated.get("replicas").path), max(1, child.count))
+        jobs = CountField((*replicated.path, "replicas"), max(1, child.count))
         templates.append(
             child if copies == 1 else replace(child, count=copies * child.count, count_field=jobs)
         )
@@ -251,7 +251,9 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     leader = pod_set_template(
         "leader", 1, worker_template if leader_template.value is None else leader_template
     )
-    worker = pod_set_template("worker", size - 1, worker_template, stated=group.get("size"), whole_gang=True)
+    worker = pod_set_template(
+        "worker", size - 1, worker_template, stated=(*group.path, "size"), whole_gang=True
+    )
     gang = (leader, worker) if worker.count else (leader,)
     exclusive = obj.get("metadata", "annotations", EXCLUSIVE_SUBGROUP)
     wants = "is not planned: LeaderWorkerSet's webhook gives each subgroup a domain of its own"
@@ -271,7 +273,7 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     spec = obj.get("spec").needed_map()
     templates = []
     for name, replica in spec.get(replicas).needed_map().entries():
-        count, stated = replica.needed_map().count_of("replicas", 1), replica.get("replicas")
+        count, stated = replica.needed_map().count_of("replicas", 1), (*replica.path, "replicas")
         pod_set = pod_set_template(name.lower(), count, replica.get("template"), stated=stated)
         templates.append((name in _RANKS, pod_set))
     ordered = [pod_set for ranked in (True, False) for is_ranked, pod_set in templates if is_ranked == ranked]
@@ -303,7 +305,7 @@ def _cut(templates: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate
     left, total = minimum.count(0, minimum=1), sum(pod_set.count for pod_set in templates)
     if left > total:
         raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
-    kept, field = [], CountField(dotted(minimum.path), whole_gang=True)
+    kept, field = [], CountField(minimum.path, whole_gang=True)
     for pod_set in templates:
         count = min(left, pod_set.count)
         left -= count
@@ -327,7 +329,7 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
         min_pods, max_pods = (0, 0) if group.get("suspend").flag() else _ray_workers(group, autoscaled)
-        stated = group.get("minReplicas" if group.count_of("minReplicas", 0) else "replicas")
+        stated = (*group.path, "minReplicas" if group.count_of("minReplicas", 0) else "replicas")
         hosts = group.get("numOfHosts").count(1, minimum=1)
         workers = pod_set_template(name, min_pods, group.get("template"), stated=stated, pods=hosts)
         templates.append(replace(workers, max_count=max_pods))

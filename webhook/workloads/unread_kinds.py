@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from planner.model.names import dotted
 from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES
-from webhook.jsontools.path import Path, dotted
+from webhook.jsontools.path import Path
 from webhook.workloads.kinds import KINDS, row_of
 
 _LISTS = ("containers", "initContainers", "steps")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.model.answer import Answer
+from planner.model.podgroup import CountField
 from planner.planning.plan import plan
 from tests.builders import racks
 from tests.webhook.workloads import objects as o
@@ -79,6 +81,14 @@ def test_a_gang_of_several_objects_names_no_field() -> None:
     """The pods of a gang's part are in several objects, so no single field states their number."""
     obj = o.annotated(o.JOB, {GANG: "g", "bayplan.dev/gang-size": "6"})
     assert "Would work: 3 pods." in answer(obj, 3, 2).message
+
+
+def test_what_only_messages_read_makes_no_other_request() -> None:
+    """Gangs are compared to find equal ones, and to find what an update changes."""
+    (group,) = read(o.JOB).gangs
+    (pod_set,) = group.pod_sets
+    assert pod_set.count_field.path == ("spec", "parallelism")
+    assert replace(pod_set, count_field=CountField(), title="another") == pod_set
 
 
 def dotted(path: tuple[str | int, ...]) -> str:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.model.errors import InputError
+from planner.model.names import dotted
 from webhook.jsontools.diff import equal
-from webhook.jsontools.path import Path, dotted, find, pointer, replaced
+from webhook.jsontools.path import Path, find, pointer, replaced
 from webhook.policy.engine.mutation.mutate import Effect, Mutated
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads import Template, Workload, pod_templates

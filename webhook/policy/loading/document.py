@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.model.names import dotted
 from webhook.files.yaml_documents import Mark, YamlError, load_marked
-from webhook.jsontools.path import Path, dotted
+from webhook.jsontools.path import Path
 from webhook.policy.loading.errors import PolicyError, Problem
 
 MAX_BYTES = 3 * 1024 * 1024

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from planner.model.names import dotted
 from webhook.cel import CelError, Declarations, Function, Origin, Program
 from webhook.cel import compile as compile_cel
 from webhook.cel.values.schema import ANY, SchemaNode
-from webhook.jsontools.path import dotted
 from webhook.policy.loading.errors import Problem
 from webhook.policy.loading.fields import Fields
 from webhook.policy.loading.variable_fields import VARIABLE_FIELDS

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from planner.model.names import dotted
 from webhook.cel.values.schema import SchemaNode
-from webhook.jsontools.path import Path, dotted
+from webhook.jsontools.path import Path
 
 IDENTITY = ("apiVersion", "kind")
 """Fields at the top of an apply configuration that name the object's kind; they are not merged."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.model.names import dotted
 from webhook.cel.values import schema as schemas
 from webhook.cel.values.schema import SchemaNode
-from webhook.jsontools.path import Path, dotted
+from webhook.jsontools.path import Path
 from webhook.policy.model.match import MatchResources
 from webhook.wire.request import plural
 
