@@ -22,12 +22,12 @@ from planner.devices.claims import NO_CLAIMS
 from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import Slice, TaintRule, gathered
 from planner.manifests.devices import slice_from, taint_rule_from
-from planner.manifests.fields import mapping, read_cached, sequence, text, texts
+from planner.manifests.fields import mapping, qualified_name, read_cached, sequence, text, texts
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.lists import item_of
 from planner.manifests.node import node_from
 from planner.manifests.pods.bound_pod import pod_from
-from planner.manifests.records import RECORD_KINDS, key_of, qualified_name
+from planner.manifests.records import RECORD_KINDS, key_of
 from planner.manifests.reservation import reservation_from
 from planner.manifests.schedulers.systems import SchedulerSigns, is_sign, scheduler_pods
 from planner.manifests.settings import SCHEDULER_CONFIGS, with_config, with_leaf_spine

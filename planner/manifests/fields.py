@@ -96,6 +96,14 @@ def texts(value: object, where: Where) -> dict[str, str]:
     }
 
 
+def qualified_name(metadata: Mapping[str, object], where: Where) -> str:
+    """Returns NAMESPACE/NAME, with "default" for an object without a namespace; `where`: the object. Raises
+    `InputError` for a namespace that is no string.
+    """
+    namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace"))
+    return f"{namespace or 'default'}/{metadata['name']}"
+
+
 def integer(value: object, where: Where) -> int:
     """Returns a whole number; null and missing are 0. Raises `InputError` for anything else."""
     if value is None:

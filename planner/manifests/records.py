@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planner.manifests.devices import claim_from, class_from, domain_template
-from planner.manifests.fields import mapping, text, texts
+from planner.manifests.fields import mapping, qualified_name, texts
 from planner.manifests.numa import numa_from
 from planner.manifests.settings import bounds_from, priority_class_from, quota_from, runtime_class_from
 from planner.manifests.volumes import storage_class_from, volume_claim_from, volume_from
@@ -62,9 +62,3 @@ def key_of(kind: RecordKind, item: Mapping[str, object], where: Where) -> str:
     """Returns the key of an object's record. An object without a namespace is in "default"."""
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     return qualified_name(metadata, where) if kind.namespaced else str(metadata["name"])
-
-
-def qualified_name(metadata: Mapping[str, object], where: Where) -> str:
-    """Returns NAMESPACE/NAME, with "default" for an object without a namespace."""
-    namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace"))
-    return f"{namespace or 'default'}/{metadata['name']}"

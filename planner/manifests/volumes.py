@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.manifests.fields import mapping, maps, strings, text, texts
+from planner.manifests.fields import mapping, maps, qualified_name, strings, text, texts
 from planner.manifests.requirements import node_term_from, selector_from
 from planner.model import quantity
 from planner.model.errors import Where
@@ -64,9 +64,8 @@ def claim_templates(templates: object, stateful_set: str, first: int, where: Whe
 
 def volume_claim_from(item: Mapping[str, object], where: Where) -> VolumeClaim:
     """Returns the record of a PersistentVolumeClaim. Raises `InputError`, which names the field."""
-    metadata = mapping(item.get("metadata"), where.below("metadata"))
-    namespace = text(metadata.get("namespace"), where.below("metadata.namespace")) or "default"
-    return _volume_claim(item, where, f"{namespace}/{metadata['name']}")
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    return _volume_claim(item, where, qualified_name(metadata, where))
 
 
 def _volume_claim(item: Mapping[str, object], where: Where, name: str = "") -> VolumeClaim:
