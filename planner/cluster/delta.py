@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from planner.cluster.facts import (
-    FACTS,
     RECORDS,
+    VALUES,
     RecordChanges,
     differ,
     differing,
@@ -44,7 +44,7 @@ class SnapshotDelta:
     """The records that differ between two snapshots.
 
     `revision`: the book's revision in the later snapshot. `facts`: the later values of the facts that differ
-    (`FACTS`), by path; `records`: the changes of those facts that have a record for each object. `nodes`,
+    (`VALUES`), by path; `records`: the changes of those facts that have a record for each object. `nodes`,
     `pods`: those that are new or changed. `reservations`: the changes of the sequence of all reservations.
     """
 
@@ -103,7 +103,7 @@ def apply_delta(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
 
 def _facts(former: Snapshot, latest: Snapshot) -> dict[str, object]:
     """Returns `SnapshotDelta.facts`. The CEL engine in the claims is code, so it is left out."""
-    paths = (path for path in FACTS if path not in RECORDS and path != "claims.engine")
+    paths = (path for path in VALUES if path != "claims.engine")
     pairs = ((path, fact(former.base, path), fact(latest.base, path)) for path in paths)
     return {path: now for path, before, now in pairs if differ(before, now)}
 

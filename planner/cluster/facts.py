@@ -67,6 +67,10 @@ RECORDS = (
 """The facts that are mappings with one record for each object."""
 
 
+VALUES = tuple(path for path in FACTS if path not in RECORDS)
+"""The other facts, each with one value."""
+
+
 RecordChanges = Mapping[str, Mapping[str, object]]
 """By fact, the changed records by key; None stands for a record that is gone."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from planner.cluster.facts import FACTS, RECORDS, differ, differing, fact, with_facts
+from planner.cluster.facts import FACTS, VALUES, differ, differing, fact, with_facts
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, ResourceClaim
@@ -34,12 +33,8 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
     index.tolerating, index.tainted = former.tolerating, former.tainted
     if changed.numa is base.numa:
         index.aligns = former.aligns
-    # The history of gangs may change every 30 s, and no value of nodes depends on it.
-    settings = replace(changed.settings, history=base.settings.history)
-    others = [path for path in FACTS if path not in RECORDS and path != "settings"]
-    if settings == base.settings and not any(
-        differ(fact(base, path), fact(changed, path)) for path in others
-    ):
+    others = (differ(fact(base, path), fact(changed, path)) for path in VALUES if path != "settings")
+    if changed.settings.differ_only_in_history(base.settings) and not any(others):
         index.node_values = former.node_values
     if former.node_devices is not None:
         index.node_devices = DevicesByNode(changed.claims, former.node_devices)

@@ -5,7 +5,7 @@ LimitRanges and ResourceQuotas. Amounts are in base units.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from planner.model.resources import Resources
@@ -46,6 +46,12 @@ class SchedulerSettings:
     aliases: Mapping[str, str] = field(default_factory=dict)
     policies: Mapping[str, LevelPolicy] = field(default_factory=dict)
     history: Mapping[str, float] = field(default_factory=dict)
+
+    def differ_only_in_history(self, other: SchedulerSettings) -> bool:
+        """Reports whether all settings but the history are equal. The history may change every 30 s, and
+        neither topologies nor what is computed from nodes depends on it.
+        """
+        return replace(self, history=other.history) == other
 
 
 DEFAULTS = SchedulerSettings()

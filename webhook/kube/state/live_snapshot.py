@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from planner.cluster.build import snapshot
 from planner.cluster.facts import RECORDS, fact, with_facts, with_records
@@ -146,11 +145,10 @@ class LiveSnapshot:
         """Returns whether the topologies, and the settings by which they are read, are the same as in
         `former`.
         """
-        fabric = self._fabric
-        # The history of gangs may change every 30 s, and does not affect topologies.
-        settings = replace(fabric.settings, history=former.base.settings.history)
-        facts = (tuple(self._topologies()), fabric.links, settings)
-        return facts == (former.topologies, former.base.links, former.base.settings)
+        fabric, base = self._fabric, former.base
+        if not fabric.settings.differ_only_in_history(base.settings):
+            return False
+        return (tuple(self._topologies()), fabric.links) == (former.topologies, base.links)
 
     def _topologies(self) -> list[Topology]:
         with_names = [topology for topology in self._fabric.topologies if topology.name]
