@@ -89,27 +89,27 @@ class Pods(Collection[BoundPod]):
 
     def _with(self, node: str, pods: tuple[BoundPod, ...]) -> Pods:
         former = self.on(node)
-        carriers = _with_node(self.carriers, node, _all(carried, former), _all(carried, pods))
-        claimants = _with_node(self.claimants, node, _all(claim_names, former), _all(claim_names, pods))
+        carriers = _with_node(self.carriers, node, _keys(carried, former), _keys(carried, pods))
+        claimants = _with_node(self.claimants, node, _keys(claim_names, former), _keys(claim_names, pods))
         with_terms = self.with_anti_affinity
         if node in with_terms or any(pod.terms for pod in pods):
             with_terms = with_terms.changed(node, tuple(pod for pod in pods if pod.terms) or None)
         return Pods(self.by_node.changed(node, pods or None), carriers, claimants, with_terms)
 
 
-def _all(words: Callable[[BoundPod], Iterable[str]], pods: Iterable[BoundPod]) -> set[str]:
-    return {word for pod in pods for word in words(pod)}
+def _keys(keys_of: Callable[[BoundPod], Iterable[str]], pods: Iterable[BoundPod]) -> set[str]:
+    return {key for pod in pods for key in keys_of(pod)}
 
 
 def _with_node(
-    nodes_by_word: PersistentMap[str, frozenset[str]], node: str, before: set[str], after: set[str]
+    nodes_by_key: PersistentMap[str, frozenset[str]], node: str, before: set[str], after: set[str]
 ) -> PersistentMap[str, frozenset[str]]:
-    """Returns the index of nodes by word after the words of the pods on one node have changed."""
+    """Returns the index of nodes by key after the keys of the pods on one node have changed."""
     changes: dict[str, frozenset[str] | None] = {}
-    for word in before ^ after:
-        nodes: frozenset[str] = nodes_by_word.get(word, frozenset())
-        changes[word] = (nodes | {node} if word in after else nodes - {node}) or None
-    return nodes_by_word.updated(changes)
+    for key in before ^ after:
+        nodes: frozenset[str] = nodes_by_key.get(key, frozenset())
+        changes[key] = (nodes | {node} if key in after else nodes - {node}) or None
+    return nodes_by_key.updated(changes)
 
 
 def belongs_to_gang(pod: BoundPod, gang: str, reservation_id: str) -> bool:

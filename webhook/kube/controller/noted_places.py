@@ -44,7 +44,7 @@ def of_former_place(
     snapshot: Snapshot, held: Reservation | None, pods: Iterable[Unbound]
 ) -> tuple[Unbound, ...]:
     """Returns those of a gang's unbound pods that are pinned to a former place: the nodes that they may use
-    have no seat without a pod. None if the gang has no such seat.
+    have no seat without a pod. Empty if the gang has no such seat.
     """
     free = frozenset(empty_seats(snapshot, held)) if held is not None else frozenset()
     return tuple(

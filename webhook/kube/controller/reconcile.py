@@ -11,8 +11,8 @@ The rules:
    admitted, and rules 2 to 5 do not apply.
 2. A gang is planned again, with as few moved pods as possible, if it holds a node that it cannot use any
    more, because of the node or of pods without a reservation, or that is outside the flavor in which Kueue
-   has admitted its pods. If pods were bound elsewhere than
-   planned, the reservation follows them. A place that was not written onto the workload is written again.
+   has admitted its pods. If pods were bound elsewhere than planned, the reservation follows them. A place
+   that was not written onto the workload is written again.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
 4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; gated pods of a
    gang with `on-unavailable: admit`, or that has started and holds nothing by choice, at once, with or

@@ -178,14 +178,19 @@ class Policy:
         return "plan" in self.uses
 
     @property
+    def is_own(self) -> bool:
+        """Whether the policy is of Bayplan's own API group, which may do more than Kubernetes permits."""
+        return self.api_version.startswith("bayplan.dev/")
+
+    @property
     def runs_without_params(self) -> bool:
         """Whether the policy runs with `params` null if a binding allows that parameters are missing."""
-        return self.api_version.startswith("bayplan.dev/")
+        return self.is_own
 
     @property
     def one_message_a_line(self) -> bool:
         """Whether each line of a messageExpression is a message. Kubernetes permits a single line."""
-        return self.api_version.startswith("bayplan.dev/")
+        return self.is_own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
