@@ -40,6 +40,7 @@ Which module answers which request:
       no place before the budget ends                   class_by_class
     affinity or anti-affinity over a label              + rules.anti_affinity_over_labels
     spread constraints                                  + rules.spread_over_labels, rules.binding_order
+      one class, refuted before it is searched          rules.room_of_domains
       one class, no place before the effort ends        rules.spread_of_one_class
 """
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked
 from planner.cluster.plan_cache import CacheSection, PlanCache
@@ -30,7 +30,7 @@ from planner.node.eligibility import label_obstacle, preference
 from planner.search.domain_caps import CountCap, DomainCap, LevelCaps
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class EligibilityMap:
     """The eligibility of the nodes of one domain.
 
@@ -67,18 +67,31 @@ class EligibilityMap:
         return self._capped[new_caps]
 
 
-def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
+JoinedMaps = WeakValueDictionary[tuple[EligibilityMap, ...], EligibilityMap]
+
+CAPPED: CacheSection[None, JoinedMaps] = CacheSection("capped domains", results=len)
+"""A single entry: the maps of domains inside which `capped` has added caps, by the maps of their children. An
+entry never becomes stale. Maps are cache keys by identity, so domains that get the same caps in several
+searches, or for several gangs, must have the same map. A map that no other cache uses is dropped.
+"""
+
+
+def capped(
+    cache: PlanCache, match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]
+) -> EligibilityMap:
     """Returns the map of a domain with these caps added, to the domain itself and to domains inside it."""
     levels: dict[int, list[DomainCap]] = {}
     for cap in caps:
         levels.setdefault(cap.level, []).append(cap)
     caps_at = {level: LevelCaps(caps) for level, caps in levels.items()}
     finest = max(levels, default=ROOT)
-    # Equal maps are one object, because maps are cache keys by identity.
-    joined_maps: dict[tuple[EligibilityMap, ...], EligibilityMap] = {}
+    joined_maps = cache.entry(CAPPED, None, WeakValueDictionary)
 
     def joined(children: tuple[EligibilityMap, ...]) -> EligibilityMap:
-        return joined_maps.setdefault(children, EligibilityMap((), 0, children, chunked(children, joined)))
+        match = joined_maps.get(children)
+        if match is None:
+            match = joined_maps[children] = EligibilityMap((), 0, children, chunked(children, joined))
+        return match
 
     def within(match: EligibilityMap, branch: Subtree) -> EligibilityMap:
         if finest > branch.level and branch.children:

@@ -197,23 +197,27 @@ class LevelSearch:
         The ranking for a single pod class is cached for later plans: its packing has a budget for each piece
         of work. With several pod classes, which use this plan's budget, only the capacity classes are cached.
         """
-        cache = self.space.base.plan_cache
+        bare = _bare(pod_classes)
         if beam or len(pod_classes) > 1:
-            bare = _bare(pod_classes)
-            keys = tuple(
-                [(_key(pod_class), pod_class.names, pod_class.anti_affinity_with) for pod_class in bare]
+            classes = self._classes(bare, use, weights)
+            several = SeveralClassesPacking(bare, use, weights, self.budget, self.spare, beam, classes)
+            return DomainRanking(several, bare, required)
+        if self.space.limited:  # caps belong to one gang, so no later plan can use the ranking
+            packing = DomainPacking(
+                bare, use, weights, self.budget, classes=self._classes(bare, use, weights)
             )
-            classes = cache.entry(CLASSES, (keys, use, weights), lambda: CapacityClasses(bare, use, weights))
-            packing = SeveralClassesPacking(bare, use, weights, self.budget, self.spare, beam, classes)
             return DomainRanking(packing, bare, required)
+        return self.space.base.plan_cache.entry(
+            RANKINGS,
+            (_key(pod_classes[0]), required, use, weights),
+            lambda: DomainRanking(DomainPacking(bare, use, weights), bare, required),
+        )
 
-        def ranking(budget: WorkBudget | None = None) -> DomainRanking:
-            bare = _bare(pod_classes)
-            return DomainRanking(DomainPacking(bare, use, weights, budget), bare, required)
-
-        if self.space.limited:  # caps belong to one gang, so nothing is cached
-            return ranking(self.budget)
-        return cache.entry(RANKINGS, (_key(pod_classes[0]), required, use, weights), ranking)
+    def _classes(self, bare: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> CapacityClasses:
+        key = tuple([(_key(pod_class), pod_class.names, pod_class.anti_affinity_with) for pod_class in bare])
+        return self.space.base.plan_cache.entry(
+            CLASSES, (key, use, weights), lambda: CapacityClasses(bare, use, weights)
+        )
 
     def _placement(
         self,

@@ -51,7 +51,7 @@ class SearchSpace:
         base = self.base
         everywhere = match_of(base.plan_cache, self.tree, pod_classes, divided=base.divided)
         caps = self.caps if self.gpu_limit is None else (*self.caps, *gpu_cap(*self.gpu_limit, pod_classes))
-        return capped(everywhere, self.tree.root, caps)
+        return capped(base.plan_cache, everywhere, self.tree.root, caps)
 
     @property
     def limited(self) -> bool:

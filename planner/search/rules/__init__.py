@@ -11,7 +11,8 @@ the rules. The *existing* pods of a spread constraint are those that it counts b
 - `anti_affinity_over_labels`: affinity and anti-affinity, by branch and bound over level searches
 - `rule_repairs`: the rules that a placement breaks, and the variants of a request that satisfy them
 - `spread_over_labels`: spread constraints as caps on the pods of each domain
-- `spread_of_one_class`: one pod class with one constraint: decides exactly whether there is a placement
+- `room_of_domains`: the pods of one class that fit in each domain of a label; proves that there is no place
+- `spread_of_one_class`: one pod class with one constraint: a placement wherever that room is enough
 - `pod_set_assignment`: which pods of a class belong to which PodSet, if a spread constraint depends on it
 - `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
 - `label_levels`: a tree in which labels are additional levels

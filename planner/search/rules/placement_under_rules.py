@@ -8,8 +8,9 @@ For each possible minimum (number of pods in the emptiest domain), the best plac
 If it leaves a domain below the minimum, each pod class is split into pieces: pods that fill up domains to the
 minimum, and the others. The cheapest of all these placements is returned.
 
-For one pod class and one constraint, `spread_of_one_class` says whether there is a placement at all, before
-the first one that breaks the constraint is repaired. It gives a placement if the effort ends without one.
+For one pod class, `room_of_domains` may prove that there is no placement, before the first one that breaks a
+constraint is repaired. With one constraint, `spread_of_one_class` gives a placement if the effort ends
+without one.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
 from planner.search.rules.binding_order import BindingOrderCheck, Seat
 from planner.search.rules.pod_set_assignment import assigned_to_pod_sets
+from planner.search.rules.room_of_domains import RoomOfDomains, rooms_of
 from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort
-from planner.search.rules.spread_of_one_class import DomainsOfLabel, domains_of_label
+from planner.search.rules.spread_of_one_class import placements
 from planner.search.rules.spread_over_labels import (
     SpreadRule,
     SpreadVariant,
@@ -132,9 +134,11 @@ class _RuleSearch:
         """
         if self._has_no_place():
             self._complete = True
-        if self._refuted or self._domains is None:
+        if self._refuted or not self._rooms or not self._rooms[0].is_known:
             return None
-        bindable = map(self._bindable, self._domains.placements())
+        minimums = self._rooms[0].minimums(self._pod_classes[0].count)
+        placed = placements(self._level_search, self._pod_classes, self._rules, self._required, minimums)
+        bindable = map(self._bindable, placed)
         valid = [placement for placement in bindable if placement is not None]
         return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)
 
@@ -193,12 +197,12 @@ class _RuleSearch:
         return result.placement
 
     @cached_property
-    def _domains(self) -> DomainsOfLabel | None:
-        return domains_of_label(self._level_search, self._pod_classes, self._rules, self._required)
+    def _rooms(self) -> list[RoomOfDomains]:
+        return rooms_of(self._level_search, self._pod_classes, self._rules)
 
     def _has_no_place(self) -> bool:
         """Whether it is proved that there is no placement for any minimum."""
-        self._refuted = self._domains is not None and self._domains.refuted
+        self._refuted = any(room.refutes(self._pod_classes[0].count) for room in self._rooms)
         return self._refuted
 
     def _bindable(self, placement: Placement) -> Placement | None:
@@ -303,7 +307,9 @@ def _with_pods_that_fit(
         attempts[-1].wanted - 1,
         *(max_pods_of(level_search, pod_class) for pod_class in pod_classes),
     )
-    middle = max_pods  # begins with the upper bound (one pod per label value), the most likely result
+    for room in rooms_of(level_search, pod_classes, rules_of(pod_classes)):
+        max_pods = room.largest_count(max_pods)
+    middle = max_pods  # begins with the upper bound, the most likely result
     while min_pods < max_pods:
         fewer = replace(pod_classes[0], count=middle, parts=((pod_classes[0].parts[0][0], middle),))
         search = _RuleSearch(

@@ -1,4 +1,4 @@
-"""Decides whether pods of one class, spread over one label that cuts across the topology, have a placement.
+"""A placement of pods of one class that is spread over a label that cuts across the topology.
 
     racks:  r1  r2  r3  r4          12 pods, maxSkew 1 over rows
     row a   2   3   .   2           row a has room for 7, row b for 4, row c for 5
@@ -6,45 +6,53 @@
     row c   .   2   2   1           with a minimum of three, rows may have up to four: 4 + 4 + 4 again
 
 A number is the room of a rack for pods in that row. Racks lie in several rows, so no level of the tree shows
-how many pods fit in a row, and a search that repairs one row after another may not end. If the rows are the
-coarsest level of the tree, the number of pods that fit in each is known exactly, and so is whether all pods
-fit for some minimum. If they do, a placement is searched with these numbers as caps. This placement is valid
-but usually not the cheapest, because the cost of a rack is counted once for each row in which it is used.
+how many pods fit in a row, and a search that repairs one row after another may not end. If the pods have no
+other rule, the numbers of pods that fit in each row (`room_of_domains`) tell whether all pods fit for some
+minimum. If they do, a placement is searched with these numbers as caps and the rows as the coarsest level of
+the tree. This placement is valid but usually not the cheapest, because the cost of a rack is counted once for
+each row in which it is used.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.trees.subtree import Subtree
-from planner.model.cached_property import cached_property
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.topology import ROOT
-from planner.search.domain_caps import DomainCap, value_of
+from planner.search.domain_caps import DomainCap
 from planner.search.result import Placement
 from planner.search.rules.label_levels import under_values
 from planner.search.rules.spread_over_labels import SpreadRule
 from planner.search.rules.tree_search import TreeSearch
-from planner.search.space import SearchSpace
+
+Minimum = tuple[Mapping[str, int], Mapping[str, int]]
+"""By label value: the largest number of new pods, and how many the domain needs to reach the minimum."""
 
 
-def domains_of_label(
-    search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
-) -> DomainsOfLabel | None:
-    """Returns the domains of the label, for pods of one class under one spread constraint; None for any other
-    request.
+def placements(
+    search: TreeSearch,
+    pod_classes: PodClasses,
+    rules: Sequence[SpreadRule],
+    required: int,
+    minimums: Iterable[Minimum],
+) -> list[Placement]:
+    """Returns a placement for each of these minimums, for which all pods fit, unless none is found; none for
+    pods that have other rules.
     """
-    if not _of_one_class(search, pod_classes, rules, required):
-        return None
-    return DomainsOfLabel(search, pod_classes[0], rules[0])
+    if not _is_decided(search, pod_classes, rules, required):
+        return []
+    spread = _SpreadOverValues(search, pod_classes[0], rules[0].spread.key)
+    placed = [spread.placed(*minimum) for minimum in minimums]
+    return [placement for placement in placed if placement is not None]
 
 
-def _of_one_class(
+def _is_decided(
     search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
 ) -> bool:
-    """Reports whether the request is one that the numbers of pods in the domains of a label decide."""
+    """Reports whether the numbers of pods that fit in the domains of a label decide the request."""
     # With the label's domains as the coarsest level, a rack is divided into parts that are packed separately,
     # so a limit of GPUs for the whole rack cannot be checked.
     return (
@@ -68,62 +76,15 @@ def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
     return not tied and levels == (ROOT, ROOT) and rule.keepers == rule.counted == (0,)
 
 
-class DomainsOfLabel:
-    """The domains of the label as the coarsest level, and the number of pods that fit in each."""
+class _SpreadOverValues:
+    """Searches with the domains of the label as the coarsest level."""
 
-    def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule) -> None:
-        self._search, self._pod_class, self._rule = search, pod_class, rule
+    def __init__(self, search: TreeSearch, pod_class: PodClass, key: str) -> None:
+        self._search, self._pod_class = search, pod_class
         plain = search.space
-        above = under_values(plain.base.capacities, replace(plain, plain=plain.tree), rule.spread.key)
-        self._space: SearchSpace = above
-        # The plan cache is shared by all plans, so the search needs exclusive access.
-        self._room = plain.base.plan_cache.exclusively(self._room_by_value)
+        self._space = under_values(plain.base.capacities, replace(plain, plain=plain.tree), key)
 
-    def _room_by_value(self) -> dict[str, int]:
-        """Returns by label value how many of the pods fit in the domain."""
-        space, pod_classes = self._space, (self._pod_class,)
-        packing = self._level_search(()).packing(pod_classes)
-        matches = space.match(pod_classes).of_children(len(space.tree.root.children))
-        rows = zip(space.tree.root.children, space.capacity.children, matches, strict=True)
-        return {value_of(branch): packing.reach(capacity, match) for branch, capacity, match in rows}
-
-    @cached_property
-    def refuted(self) -> bool:
-        """Whether it is proved, without a search, that the pods have no placement."""
-        return self._are_known and not any(self._minimums())
-
-    def placements(self) -> list[Placement]:
-        """Returns a placement for each minimum for which all pods fit, unless none is found."""
-        if not self._are_known:
-            return []
-        placements = [self._placed(max_pods, lacking) for max_pods, lacking in self._minimums()]
-        return [placement for placement in placements if placement is not None]
-
-    @property
-    def _are_known(self) -> bool:
-        """Whether pods fit only in the domains; otherwise nodes to which the constraint does not apply may
-        take pods too.
-        """
-        return not any(room for value, room in self._room.items() if value not in self._rule.existing)
-
-    def _minimums(self) -> Iterator[tuple[Mapping[str, int], Mapping[str, int]]]:
-        """Yields, for each minimum for which all pods fit, the largest number of new pods in each domain, and
-        the number that each domain needs to reach the minimum.
-        """
-        rule, count = self._rule, self._pod_class.count
-        for fewest in rule.fewest_numbers(count):
-            max_pods = {value: self._max_pods(value, fewest) for value in rule.existing}
-            lacking = rule.lacking(fewest)
-            reached = all(max_pods[value] >= lacking[value] for value in max_pods)
-            if reached and sum(max_pods.values()) >= count:
-                yield max_pods, lacking
-
-    def _max_pods(self, value: str, fewest: int) -> int:
-        """Returns the maximum number of new pods in a domain if the minimum is `fewest`."""
-        allowed = fewest + self._rule.spread.skew - self._rule.existing[value]
-        return max(0, min(self._room.get(value, 0), allowed))
-
-    def _placed(self, max_pods: Mapping[str, int], lacking: Mapping[str, int]) -> Placement | None:
+    def placed(self, max_pods: Mapping[str, int], lacking: Mapping[str, int]) -> Placement | None:
         """Returns a placement in which each domain has at most `max_pods` and at least `lacking` new pods;
         None if none is found.
         """
@@ -137,13 +98,10 @@ class DomainsOfLabel:
         return self._in_plain_tree(placement) if placement else None
 
     def _search_within(self, max_pods: Mapping[str, int]) -> Placement | None:
-        cap = DomainCap(0, (0,), (0,), max_pods, 0)
-        return self._level_search((cap,)).search((self._pod_class,), ROOT).placement
-
-    def _level_search(self, caps: tuple[DomainCap, ...]) -> TreeSearch:
+        space = replace(self._space, caps=(DomainCap(0, (0,), (0,), max_pods, 0),))
         outer = self._search
         budget = outer.budget if outer.budget.hard else replace(outer.spare)
-        return outer.in_space(replace(self._space, caps=caps), budget)
+        return outer.in_space(space, budget).search((self._pod_class,), ROOT).placement
 
     def _by_value(self, placement: Placement) -> Counter[str]:
         """Returns by label value the number of pods that the placement puts there."""
