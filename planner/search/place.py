@@ -89,9 +89,8 @@ def _try(
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
     if result.placement is None and not result.complete and problem.occupied and not budget.hard:
-        return replace(
-            result, placement=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
-        )
+        mode = problem.gang.reserve
+        return replace(result, placement=place_class_by_class(problem.snapshot, tree, request, mode, _run))
     return result
 
 
