@@ -11,6 +11,7 @@ Each kind of entry is a `CacheSection`, declared beside the type that it stores:
     section         declared in                           holds                             stale when
     UNRESTRICTED    search/eligibility_map.py             pods that ask for no label        never
     ELIGIBILITY     search/eligibility_map.py             eligible nodes by subtree         tree rebuilt
+    CAPPED          search/eligibility_map.py             the same, with caps of domains    never
     CLASSES         search/level_search.py                pods of a class that domains take never
     RANKINGS        search/level_search.py                the best domain for a pod class   never
     INTERCHANGEABLE search/mixtures/equivalent_classes.py if nodes hold as many of 2 shapes never

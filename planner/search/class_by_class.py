@@ -68,7 +68,8 @@ def _are_tied(pod_classes: PodClasses) -> bool:
     """Reports whether a rule ties the nodes of a class's pods to the nodes of another class's pods."""
     spread = any(len({*rule.keepers, *rule.counted}) > 1 for rule in rules_of(pod_classes))
     return spread or any(
-        pod_class.is_split or not _related_pod_sets(pod_class) <= set(pod_class.names) for pod_class in pod_classes
+        pod_class.is_split or not _related_pod_sets(pod_class) <= set(pod_class.names)
+        for pod_class in pod_classes
     )
 
 

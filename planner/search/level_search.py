@@ -17,9 +17,10 @@ some of a domain's children) at each step: its placement is valid but not proved
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.trees.subtree import Subtree
@@ -37,7 +38,7 @@ from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.objective import Weights
 from planner.search.packing.capacity_classes import CapacityClasses, Exclusivity
 from planner.search.packing.domain_packing import DomainPacking
-from planner.search.result import LevelSearchResult, Placement
+from planner.search.result import Attempts, LevelSearchResult, Placement
 from planner.search.space import SearchSpace
 
 CLASSES: CacheSection[tuple[Hashable, Exclusivity, Weights], CapacityClasses] = CacheSection(
@@ -118,8 +119,7 @@ class LevelSearch:
         try:
             return self._attempt_at(pod_classes, level)
         except BudgetEnded:
-            wanted = sum(pod_class.count for pod_class in pod_classes)
-            return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
+            return self._unended(level, pod_classes)
 
     def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
         """Returns the packing of these pod classes in domains that the gang may use if it spans the whole
@@ -139,20 +139,24 @@ class LevelSearch:
         return self._attempt(level, self.space.domain_at(best.path)[0], fits, pod_classes)
 
     def _search_within_budget(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
-        attempts: list[LevelAttempt] = []
+        attempts: list[Callable[[], LevelAttempt]] = []
         with suppress(BudgetEnded):
             placement = self._search(pod_classes, required, 0, attempts)
-            return LevelSearchResult(placement, tuple(attempts), complete=True)
+            return LevelSearchResult(placement, Attempts(attempts), complete=True)
         for beam in () if self.budget.hard else _BEAMS:
             self.budget.left = _BEAM_BUDGET
             attempts = []
             with suppress(BudgetEnded):
                 placement = self._search(pod_classes, required, beam, attempts)
-                return LevelSearchResult(placement, tuple(attempts), complete=False)
-        return LevelSearchResult(None, tuple(attempts), complete=False)
+                return LevelSearchResult(placement, Attempts(attempts), complete=False)
+        return LevelSearchResult(None, Attempts(attempts), complete=False)
 
     def _search(
-        self, pod_classes: tuple[PodClass, ...], required: int, beam: int, attempts: list[LevelAttempt]
+        self,
+        pod_classes: tuple[PodClass, ...],
+        required: int,
+        beam: int,
+        attempts: list[Callable[[], LevelAttempt]],
     ) -> Placement | None:
         """Returns the best placement; with a beam (not 0) it is not proved best. None if there is none.
 
@@ -173,9 +177,10 @@ class LevelSearch:
             if best is not None:
                 placement = self._placement(ranking, match, best, pod_classes, exact=not beam)
                 fits = sum(pod_class.count for pod_class in pod_classes)
-                attempts.append(self._attempt(placement.branch.level, placement.branch, fits, pod_classes))
+                branch = placement.branch
+                attempts.append(partial(self._attempt, branch.level, branch, fits, pod_classes))
                 return placement
-            attempts.append(self._failure(ranking, match, level, pod_classes, clear=clear))
+            attempts.append(partial(self._failure_later, ranking, match, level, pod_classes, clear=clear))
         return None
 
     def _use(self, level: int) -> Exclusivity:
@@ -242,6 +247,29 @@ class LevelSearch:
 
     def _key_of(self, level: int) -> str:
         return self.space.tree.topology.levels[level] if level > ROOT else ""
+
+    def _failure_later(
+        self,
+        ranking: DomainRanking,
+        match: EligibilityMap,
+        level: int,
+        pod_classes: tuple[PodClass, ...],
+        *,
+        clear: bool,
+    ) -> LevelAttempt:
+        """Returns the same as `_failure` after the search; no domain and 0 pods if the budget ends first."""
+
+        def failure() -> LevelAttempt:
+            try:
+                return self._failure(ranking, match, level, pod_classes, clear=clear)
+            except BudgetEnded:
+                return self._unended(level, pod_classes)
+
+        return self.space.base.plan_cache.exclusively(failure)
+
+    def _unended(self, level: int, pod_classes: Sequence[PodClass]) -> LevelAttempt:
+        wanted = sum(pod_class.count for pod_class in pod_classes)
+        return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
 
     def _failure(
         self,

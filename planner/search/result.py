@@ -10,7 +10,9 @@ the first class on each.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
@@ -31,6 +33,35 @@ class Placement:
     exact: bool = True
 
 
+class Attempts(Sequence[LevelAttempt]):
+    """The attempts of one level search, from the finest level to the coarsest, each computed when it is read.
+
+    How many pods would fit at a level without a placement takes longer than to know that there is none. Rules
+    over labels and the alternatives of a refusal search many times and read the attempts of few searches.
+    """
+
+    def __init__(self, computations: Sequence[Callable[[], LevelAttempt]]) -> None:
+        self._computations = computations
+        self._computed: dict[int, LevelAttempt] = {}
+
+    @overload
+    def __getitem__(self, index: int) -> LevelAttempt: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[LevelAttempt]: ...
+
+    def __getitem__(self, index: int | slice) -> LevelAttempt | Sequence[LevelAttempt]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        if place not in self._computed:
+            self._computed[place] = self._computations[place]()
+        return self._computed[place]
+
+    def __len__(self) -> int:
+        return len(self._computations)
+
+
 @dataclass(frozen=True, slots=True)
 class LevelSearchResult:
     """The result of one level search.
@@ -40,7 +71,7 @@ class LevelSearchResult:
     """
 
     placement: Placement | None
-    attempts: tuple[LevelAttempt, ...]
+    attempts: Sequence[LevelAttempt]
     complete: bool
 
 
@@ -55,7 +86,7 @@ class SearchResult:
     tree: TopologyTree
     request: TopologyRequest
     placement: Placement | None
-    attempts: tuple[LevelAttempt, ...]
+    attempts: Sequence[LevelAttempt]
     complete: bool
 
 

@@ -50,7 +50,7 @@ class _PlacedVariant(NamedTuple):
 
     order: tuple[int, int, int, int]
     placement: Placement
-    attempts: tuple[LevelAttempt, ...]
+    attempts: Sequence[LevelAttempt]
     variant: Variant
 
 
@@ -83,7 +83,7 @@ class LabelRuleSearch:
         breaks a rule.
         """
         self._level_search, self._has_no_place = level_search, has_no_place
-        self._attempts: tuple[LevelAttempt, ...] = ()
+        self._attempts: Sequence[LevelAttempt] = ()
         self._complete = True
         self._pod_classes = pod_classes if limits else merged(level_search.space, pod_classes)
         self._effort = effort
@@ -125,7 +125,7 @@ class LabelRuleSearch:
             self._required += 1
             self._levels = {key: level + 1 for key, level in self._levels.items()}
 
-    def best(self, attempts: tuple[LevelAttempt, ...] = ()) -> LevelSearchResult:
+    def best(self, attempts: Sequence[LevelAttempt] = ()) -> LevelSearchResult:
         """Returns the cheapest placement that breaks no rule.
 
         `attempts`: the attempts of earlier searches for the gang, returned if this search has none.
@@ -265,13 +265,19 @@ class LabelRuleSearch:
             placement = result.placement
             self._effort.spend(before, budget, ended=not result.complete)
             self._complete = self._complete and result.complete
-            attempts = tuple([_plain(attempt) for attempt in result.attempts])
+            attempts = self._in_topology(result.attempts)
             if placement is None and not self._attempts:
                 self._attempts = attempts
             if placement is not None:
                 order = (host - placement.branch.level, placement.cost, -depth, self._serial)
                 candidates.append(_PlacedVariant(order, placement, attempts, variant))
         return candidates
+
+    def _in_topology(self, attempts: Sequence[LevelAttempt]) -> Sequence[LevelAttempt]:
+        """Returns the attempts, without level and domain where these are no part of the topology."""
+        if self._common_label is None:
+            return attempts
+        return tuple([_plain(attempt) for attempt in attempts])
 
 
 def _keys(pod_class: PodClass) -> set[str]:

@@ -92,7 +92,7 @@ class _RuleSearch:
             effort,
         )
         self._rules = rules_of(pod_classes)
-        self._attempts: tuple[LevelAttempt, ...] = ()
+        self._attempts: Sequence[LevelAttempt] = ()
         self._complete = True
         self._refuted = False
 
@@ -111,7 +111,7 @@ class _RuleSearch:
 
     def _best_spread(self) -> Placement | None:
         best: Placement | None = None
-        attempts: tuple[LevelAttempt, ...] = ()
+        attempts: Sequence[LevelAttempt] = ()
         combinations, self._complete = numbers(self._pod_classes, self._rules)
         for index, fewest in enumerate(combinations):
             if index and self._effort.is_used_up:
