@@ -309,6 +309,9 @@ class BoundPod:
     daemon: bool = False
     alignment: Alignment | None = None
     terms: tuple[PodTerm, ...] = ()
+    terminating: bool = False
+    """Whether the pod is being deleted. Until it has ended, it uses its node and keeps its pod affinity and
+    anti-affinity, but kube-scheduler no longer counts it for topology spread."""
     gpu_groups: tuple[str, ...] = ()
     """The GPUs of which the pod has a share, by KAI's names for them (planner.manifests.pods.gpu_sharing)."""
     claims: tuple[ClaimUse, ...] = ()

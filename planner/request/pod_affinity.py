@@ -36,7 +36,8 @@ ANTI_AFFINITY_CAUSE, AFFINITY_CAUSE = "pod anti-affinity", "pod affinity"
 class Neighbour:
     """`count` equal pods of another workload on a node. `bound`: False if they have only a reservation.
 
-    `space`: the namespace of the pods. `terms`: their required anti-affinity.
+    `space`: the namespace of the pods. `terms`: their required anti-affinity. `terminating`: they are being
+    deleted; kube-scheduler counts them for affinity and anti-affinity, but not for topology spread.
     """
 
     space: str
@@ -45,6 +46,7 @@ class Neighbour:
     terms: tuple[PodTerm, ...]
     bound: bool
     count: int = 1
+    terminating: bool = False
 
 
 def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
@@ -123,7 +125,14 @@ def neighbours_of(
     beginnings = tuple(f"{space}/" for space in spaces) or ("",)
     for pod in snapshot.bound:
         if (pod.name.startswith(beginnings) or pod.terms) and not belongs_to_gang(pod, gang, own_id):
-            yield Neighbour(namespace_of(pod.name), pod.labels, pod.node, pod.terms, bound=True)
+            yield Neighbour(
+                namespace_of(pod.name),
+                pod.labels,
+                pod.node,
+                pod.terms,
+                bound=True,
+                terminating=pod.terminating,
+            )
     for reservation in snapshot.reservations:
         if not reservation.gang.startswith(beginnings) and reservation.gang not in with_terms:
             continue
@@ -138,8 +147,11 @@ def neighbours_of(
 
 
 def _unbound(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
-    """Yields the assignments of a reservation, each with the number of its pods that are not bound yet."""
-    bound_counts = Counter(pod.node for pod in snapshot.bound.of_gang(reservation.gang, reservation.id))
+    """Yields the assignments of a reservation, each with the number of its pods that are not bound yet. The
+    seat of a terminating pod is kept for the pod that replaces it.
+    """
+    pods = snapshot.bound.of_gang(reservation.gang, reservation.id)
+    bound_counts = Counter(pod.node for pod in pods if not pod.terminating)
     for assignment in reservation.assignments:
         bound_count = min(assignment.count, bound_counts[assignment.node])
         bound_counts[assignment.node] -= bound_count

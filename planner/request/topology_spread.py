@@ -3,9 +3,9 @@
 Source: kube-scheduler's PodTopologySpread. A constraint covers the nodes that have the labels of all hard
 constraints of the pod and that, depending on the constraint's policies, its node affinity and tolerations
 allow; their label values are the domains. It counts matching pods of the same namespace on such nodes, bound
-or reserved, and the gang's own pods. The constraint is applied to the whole placement. If it is satisfied
-there, kube-scheduler can bind the pods one by one without violating it: each to the domain that has the
-fewest pods among the domains with a planned pod that is not bound yet.
+and not being deleted, or reserved, and the gang's own pods. The constraint is applied to the whole placement.
+If it is satisfied there, kube-scheduler can bind the pods one by one without violating it: each to the domain
+that has the fewest pods among the domains with a planned pod that is not bound yet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> Resolve
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
     space = namespace_of(group.name)
-    neighbours = [n for n in neighbours_of(snapshot, group, frozenset((space,))) if n.space == space]
+    neighbours = [
+        neighbour
+        for neighbour in neighbours_of(snapshot, group, frozenset((space,)))
+        if neighbour.space == space and not neighbour.terminating
+    ]
     shapes = {pod_set.name: pod_set.shape for pod_set in group.pod_sets}
     for pod_set in group.pod_sets:
         if pod_set.count:

@@ -66,6 +66,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         daemon=any(owner.get("kind") == "DaemonSet" and bool(owner.get("controller")) for owner in owners),
         alignment=alignment_of(spec, where.at_path("spec")),
         terms=_anti_affinity(spec, labels, where),
+        terminating=metadata.get("deletionTimestamp") is not None,
         gpu_groups=shared_by(requests, namespace, labels, annotations),
         claims=uses_from(spec, status, where.at_path("spec")),
         extended_claim=extended_claim(status, where),

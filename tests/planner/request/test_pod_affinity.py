@@ -99,6 +99,15 @@ def test_bound_pods_that_shun_others_keep_them_away_too():
     assert plan(moment, gang(pods(8, app="b"), reserve="nodes")).domain == ("r1",)
 
 
+def test_pods_that_are_being_deleted_keep_others_away_until_they_have_ended():
+    """In both directions, as in kube-scheduler; only topology spread no longer counts them."""
+    shunned = replace(bound("r1-1"), terminating=True)
+    shunning = replace(bound("r1-1", app="x", rules=affinity(term("rack"))), terminating=True)
+    answer = plan(cluster(shunned), gang(pods(1, affinity(term("rack"))), reserve="nodes"))
+    assert set(used(answer)) <= {"r2-1", "r2-2"}
+    assert set(used(plan(cluster(shunning), gang(pods(8), reserve="nodes")))) == {"r2-1", "r2-2"}
+
+
 def test_reserved_pods_count_before_they_are_bound():
     """In both directions, and after the reservation was written and read."""
     moment = cluster()

@@ -131,6 +131,27 @@ def test_a_bound_pod_and_its_reserved_place_count_once():
     assert used(held(2, seated), pods(4, spread())) == {"z2": 2, "z3": 2}
 
 
+def test_a_pod_that_is_being_deleted_no_longer_counts_but_uses_its_node():
+    """With a pod in each zone any zone may have the next one, and z3 must have it once its own is deleted: it
+    waits for that pod to end if this has all of z3's GPUs.
+    """
+
+    def zones(deleted: bool, gpu: int) -> Snapshot:
+        third = replace(bound("n5", gpu=gpu), terminating=deleted)
+        return cluster(bound("n1", gpu=7), bound("n3"), third)
+
+    assert used(zones(deleted=False, gpu=1), pods(1, spread())) == {"z1": 1}
+    assert used(zones(deleted=True, gpu=1), pods(1, spread())) == {"z3": 1}
+    assert used(zones(deleted=False, gpu=8), pods(1, spread())) == {"z1": 1}
+    assert plan(zones(deleted=True, gpu=8), gang(pods(1, spread()))).decision == "queued"
+
+
+def test_the_seat_of_a_pod_that_is_being_deleted_counts_for_the_pod_that_comes_after_it():
+    """One of two reserved pods on n1 is being replaced: they are two all the same."""
+    seated = replace(bound("n1"), reservation=reservation_id("default/Job/first"), terminating=True)
+    assert used(held(2, seated), pods(4, spread())) == {"z2": 2, "z3": 2}
+
+
 def test_a_full_zone_keeps_the_others_from_taking_more_and_is_named():
     """Nothing has room in z3, so z1 and z2 may have one pod each."""
     moment = cluster(bound("n5", app="b", gpu=8))

@@ -82,3 +82,14 @@ def test_pods_that_request_other_amounts_share_only_their_labels() -> None:
     first, second = replica("serve-1"), replica("serve-2", gpus=8)
     assert (first.requests["nvidia.com/gpu"], second.requests["nvidia.com/gpu"]) == (4, 8)
     assert second.labels is first.labels
+
+
+def test_a_pod_with_a_time_of_deletion_is_terminating() -> None:
+    """The API server writes `deletionTimestamp` when the deletion is asked for; the pod ends later."""
+
+    def terminating(**metadata: object) -> bool:
+        pod = pod_from({"metadata": {"name": "p", **metadata}, "spec": {"nodeName": "n"}}, Where())
+        return pod is not None and pod.terminating
+
+    assert not terminating()
+    assert terminating(deletionTimestamp="2026-11-23T00:30:00Z")
