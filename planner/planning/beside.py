@@ -20,7 +20,7 @@ from planner.model.podgroup import Assignment, Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains, topology_named
 from planner.planning.plan import plan
-from planner.planning.replay import replay
+from planner.planning.replay import valid_place
 from planner.request.pod_affinity import near_own_seats
 
 
@@ -42,7 +42,7 @@ def beside(
     """
     for length in range(len(kept.domain), widest - 1, -1):
         filled = _filled(remaining, group, kept, added, kept.domain[:length])
-        if filled is not None and replay(remaining, keeping or group, filled) is not None:
+        if filled is not None and valid_place(remaining, keeping or group, filled) is not None:
             return filled
     return None
 

@@ -3,13 +3,16 @@ valid.
 
 The mutating webhook writes the plan into the object: node affinity, a preferred level, a topology's name. The
 constraints of the same gang are therefore different when it is planned again. So two requests count as the
-same if their pods are the same, and the plan counts as valid if it satisfies the current constraints.
+same if their pods are the same, and the plan counts as valid if it satisfies the current constraints. The
+overhead of a RuntimeClass belongs to the cluster, not to the request: after it has grown, a plan is valid
+only if the pods that are still to be bound fit with it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -78,9 +81,39 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
 def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
     """Returns the admitted answer with the place that the gang already holds by `reservation`.
 
-    Returns None if the request differs from the one for which the place was reserved, or if the place does
-    not satisfy the current constraints: the gang must then be planned again.
+    Returns None if the request differs from the one for which the place was reserved, if the place does not
+    satisfy the current constraints, or if its pods no longer fit there with the current overhead of their
+    RuntimeClass: the gang must then be planned again.
     """
+    answer = valid_place(snapshot, group, reservation)
+    return answer if answer is not None and _fits(snapshot, group, reservation) else None
+
+
+def _fits(snapshot: Snapshot, group: PodGroup, held: Reservation) -> bool:
+    """Reports whether the nodes have room for what the overhead of the pods has grown since they were
+    planned. Bound pods keep the overhead with which they were created.
+    """
+    reserved, growth = dict(held.requests), dict[str, dict[str, int]]()
+    for pod_set in as_admitted(snapshot, group).pod_sets:
+        former, shape = reserved.get(pod_set.name, {}), pod_set.shape
+        grown = {name: shape.requests[name] - former.get(name, 0) for name in shape.overhead}
+        growth[pod_set.name] = {name: amount for name, amount in grown.items() if amount > 0}
+    if not any(growth.values()):
+        return True
+    added = defaultdict[str, Counter[str]](Counter)
+    for seat, count in snapshot.bound.empty_seats(held):
+        for name, amount in growth.get(seat.pod_set, {}).items():
+            added[seat.node][name] += amount * count
+    reserved_too = snapshot.with_reservation(held)
+    return all(
+        reserved_too.taken_on(node).get(name, 0) + amount <= snapshot.nodes[node].allocatable.get(name, 0)
+        for node, amounts in added.items()
+        for name, amount in amounts.items()
+    )
+
+
+def valid_place(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
+    """Returns the same as `replay`, without regard to the overhead of the pods."""
     gang = _as_created(snapshot, group)
     if reservation.fingerprint not in _fingerprints(gang, reservation):
         return None

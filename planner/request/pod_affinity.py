@@ -13,7 +13,6 @@ domain, so that the term is satisfied in any binding order.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +23,7 @@ from planner.model.labels import ANY, NODE_NAME_FIELD, Requirement, Term
 from planner.model.names import namespace_of
 from planner.model.pod import PodTerm, Spaces, term_matches
 from planner.model.podgroup import Assignment, PodGroup, PodSet
-from planner.model.reservation import Reservation, reservation_id
+from planner.model.reservation import reservation_id
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup
 from planner.model.topology import HOSTNAME
 
@@ -138,25 +137,12 @@ def neighbours_of(
             continue
         traits = dict(reservation.traits)
         space = namespace_of(reservation.gang)
-        for assignment, waiting in _unbound(snapshot, reservation):
+        for assignment, waiting in snapshot.bound.empty_seats(reservation):
             if assignment.pod_set in traits:
                 pod_traits = traits[assignment.pod_set]
                 yield Neighbour(
                     space, pod_traits.labels, assignment.node, pod_traits.terms, bound=False, count=waiting
                 )
-
-
-def _unbound(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
-    """Yields the assignments of a reservation, each with the number of its pods that are not bound yet. The
-    seat of a terminating pod is kept for the pod that replaces it.
-    """
-    pods = snapshot.bound.of_gang(reservation.gang, reservation.id)
-    bound_counts = Counter(pod.node for pod in pods if not pod.terminating)
-    for assignment in reservation.assignments:
-        bound_count = min(assignment.count, bound_counts[assignment.node])
-        bound_counts[assignment.node] -= bound_count
-        if assignment.count > bound_count:
-            yield assignment, assignment.count - bound_count
 
 
 def _neighbours_with_terms(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]:

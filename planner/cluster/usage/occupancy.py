@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +10,7 @@ from planner.devices.claims import claim_names
 from planner.model.names import namespace_of
 from planner.model.natural_order import natural
 from planner.model.pod import BoundPod
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
 from planner.model.topology import Domain
@@ -77,6 +79,18 @@ class Pods(Collection[BoundPod]):
             for pod in self.on(node)
             if belongs_to_gang(pod, gang, reservation_id)
         )
+
+    def empty_seats(self, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
+        """Yields the assignments of a reservation, each with the number of its pods that are not bound yet.
+        The seat of a terminating pod is kept for the pod that replaces it.
+        """
+        pods = self.of_gang(reservation.gang, reservation.id)
+        bound_counts = Counter(pod.node for pod in pods if not pod.terminating)
+        for assignment in reservation.assignments:
+            bound_count = min(assignment.count, bound_counts[assignment.node])
+            bound_counts[assignment.node] -= bound_count
+            if assignment.count > bound_count:
+                yield assignment, assignment.count - bound_count
 
     def with_pod(self, pod: BoundPod) -> Pods:
         """Returns the index with this pod, in place of a pod of the same name on the same node."""

@@ -18,7 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import read
 from planner.manifests.pods.pod import shape_of
 from planner.model.errors import InputError, Where
-from planner.model.pod import PodShape
+from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint, replay
@@ -99,6 +99,38 @@ def test_a_place_is_kept_when_the_overhead_of_the_class_changes():
     larger = with_classes(moment, {**OVERHEAD_ONLY, "overhead": {"podFixed": {"cpu": "1"}}})
     assert held is not None
     assert replay(larger, group, held) is not None
+
+
+def with_overhead(moment: Snapshot, **amounts: str) -> Snapshot:
+    """The same cluster after the overhead of the class has become this."""
+    return with_classes(moment, {**OVERHEAD_ONLY, "overhead": {"podFixed": amounts}})
+
+
+def test_a_place_in_which_the_pods_no_longer_fit_with_a_larger_overhead_is_not_kept():
+    """Seven pods of eight cores leave eight of 64 for their overhead, not for 1250m each."""
+    moment, group = with_classes(cluster("r: n m"), OVERHEAD_ONLY), asking(7, runtimeClassName="kata")
+    held = reservation_for(moment, group, plan(moment, group))
+    assert held is not None
+    assert len({seat.node for seat in held.assignments}) == 1
+    moment = moment.with_reservation(held)
+    fits, full = with_overhead(moment, cpu="1142m"), with_overhead(moment, cpu="1250m")
+    assert (plan(fits, group).reason, plan(fits, group).assignments) == ("AlreadyReserved", held.assignments)
+    assert plan(full, group).reason == "Placed"
+    assert {seat.node for seat in plan(full, group).assignments} == {"n", "m"}
+    created = asking(7, runtimeClassName="kata", overhead={"cpu": "1250m"})
+    assert plan(full, created) == plan(full, group)
+
+
+def test_bound_pods_keep_their_place_when_the_overhead_of_the_class_grows():
+    """They were created with the former overhead; only those that are still to come need more."""
+    moment, group = with_classes(cluster("r: n"), OVERHEAD_ONLY), asking(7, runtimeClassName="kata")
+    held = reservation_for(moment, group, plan(moment, group))
+    assert held is not None
+    moment, amounts = moment.with_reservation(held), dict(held.requests)["worker"]
+    for number in range(7):
+        assert plan(with_overhead(moment, cpu="7"), group).reason != "AlreadyReserved"
+        moment = moment.with_pod(BoundPod(f"default/p{number}", "n", amounts, held.id))
+    assert plan(with_overhead(moment, cpu="7"), group).reason == "AlreadyReserved"
 
 
 def test_a_place_outside_the_nodes_of_the_class_is_not_kept():
