@@ -21,6 +21,7 @@ from planner.model.resolved import ResolvedPodSet, ResolvedShape, resolved_group
 from planner.model.resources import Resources
 from planner.node.eligibility import obstacle
 from planner.node.packing import max_pods, requests_on
+from planner.request.created_pods import as_admitted
 
 RULE = "kube-scheduler's least allocated, pod by pod"
 
@@ -39,7 +40,7 @@ def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...
     taken: dict[str, Resources] = {}
     devices_by_node: dict[str, AvailableDevices] = {}
     assignments: list[Assignment] = []
-    for pod_set in resolved_group(group).pod_sets:
+    for pod_set in resolved_group(as_admitted(snapshot, group)).pod_sets:
         counts = _spread(snapshot, pod_set, taken, devices_by_node)
         assignments.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
     return tuple(assignments)

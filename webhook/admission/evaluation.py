@@ -265,7 +265,8 @@ class Evaluation:
         if self._snapshot is None:
             return []
         kinds: Sequence[NodeGroup] = cluster_variable(self._snapshot)["nodeKinds"]  # type: ignore[assignment]
-        return fewer_replicas(before, after, self.workload(after), kinds)
+        classes = self._snapshot.base.runtime_classes
+        return fewer_replicas(before, after, self.workload(after), kinds, classes)
 
     # The inputs of the policy engine (`PolicyInputs`).
 

@@ -15,6 +15,7 @@ from planner.model.labels import Toleration
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.topology import HOSTNAME, Link, Topology
+from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang, node, pod_set, racks, shape
@@ -60,6 +61,17 @@ def test_a_topology_blind_scheduler_splits_what_the_plan_keeps_together():
     assert len(value.baseline.gpus) == 2
     assert sum(value.baseline.gpus) == 72
     assert value.baseline.estimate.seconds > value.placement.estimate.seconds
+
+
+def test_the_baseline_places_pods_as_the_api_server_creates_them():
+    """kube-scheduler counts the overhead of their RuntimeClass, and sees its node selector."""
+    moment = cluster("r: a b")
+    kata = RuntimeClass("kata", {"cpu": 1_000}, {"kubernetes.io/hostname": "a"})
+    classes = RuntimeClasses({"kata": kata})
+    sandboxed = moment.evolve(base=replace(moment.base, runtime_classes=classes), changed_nodes=frozenset())
+    group = gang(pod_set(8, replace(shape(gpu=1, cpu=8), runtime_class="kata")))
+    assert spread(moment, group) == {"a": 4, "b": 4}
+    assert spread(sandboxed, group) == {"a": 7}
 
 
 def test_the_model_is_always_named():

@@ -16,6 +16,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model import quantity
 from planner.model.podgroup import PodGroup
 from planner.model.schedulers import GPU, QueueBound
+from planner.request.created_pods import as_admitted
 from webhook.placement.schedulers.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.workloads import Workload
 
@@ -61,7 +62,7 @@ def _above_quota(
     if group.follows != "kai.scheduler" or preemptible is not False:
         return ""
     asked: Counter[str] = Counter({GPU: group.gpus})
-    for pod_set in group.pod_sets:
+    for pod_set in as_admitted(snapshot, group).pod_sets:
         for name in ("cpu", "memory"):
             asked[name] += pod_set.shape.requests.get(name, 0) * pod_set.count
     over = [name for name, (quota, _) in quotas.items() if asked[name] > quota]

@@ -26,6 +26,11 @@ def admitted_shape(
         shape = shape_of(spec, Where())
     except ValueError:
         return None
+    return with_runtime_class(shape, runtime_classes)
+
+
+def with_runtime_class(shape: PodShape, runtime_classes: Mapping[str, Mapping[str, Json]]) -> PodShape:
+    """Returns the shape with what the pod's class adds, for `runtime_classes` as in `admitted_shape`."""
     own = runtime_classes.get(shape.runtime_class)
     if own is None:
         return shape

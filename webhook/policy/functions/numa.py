@@ -20,6 +20,7 @@ from planner.model.quantity import show
 from planner.node.eligibility import obstacle
 from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, misfit
 from webhook.cel import Function
+from webhook.policy.functions.admitted_shape import with_runtime_class
 
 Json = Any
 
@@ -27,8 +28,9 @@ Json = Any
 NONE: Mapping[str, Json] = {}
 
 
-def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
-    """`numa.misfit(pod, cluster.numa, names)`: why the kubelet of a node would reject the pod, or {}.
+def numa_misfit(pod: Json, nodes: Json, chosen: Json, runtime_classes: Json = NONE) -> Mapping[str, Json]:
+    """`numa.misfit(pod, cluster.numa, names, cluster.runtimeClasses)`: why the kubelet of a node would reject
+    the pod, or {}.
 
     With `names`, these nodes are checked with what is free in their zones; {} if none rejects the pod.
     Without names, each node is checked as if it were empty, if the pod may go there and it has enough
@@ -36,9 +38,12 @@ def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
     `nodes` (how many reject it), `policy`, `scope`, `container` ("" for the pod as a whole), and as text the
     amounts `asked`, `fits` (what one zone has, the one that comes closest, beside the containers before) and,
     only with the policy `restricted`, `zones` (how many zones each resource needs; else "").
+
+    A pod template is read as the API server creates its pods, with what their RuntimeClass adds; without the
+    last argument, only as it is.
     """
     spec = _map(_map(pod).get("spec"))
-    shape = shape_of(spec, Where())
+    shape = with_runtime_class(shape_of(spec, Where()), runtime_classes)
     alignment = alignment_of(spec, Where())
     refused: list[Mapping[str, Json]] = []
     for entry in nodes or ():
@@ -96,5 +101,5 @@ def _map(value: Json) -> Mapping[str, Json]:
     return value
 
 
-NUMA_FUNCTIONS: Mapping[str, Function] = {"numa.misfit": Function(numa_misfit, 3, 3)}
+NUMA_FUNCTIONS: Mapping[str, Function] = {"numa.misfit": Function(numa_misfit, 3, 4)}
 """Name in CEL → the function, the fewest and the most arguments."""

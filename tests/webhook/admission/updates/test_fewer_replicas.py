@@ -8,6 +8,7 @@ from typing import Any
 from planner.model.labels import Taint
 from planner.model.node import Node
 from planner.node.node_groups import node_groups
+from planner.node.runtime_class import RuntimeClass, RuntimeClasses
 from webhook.admission.updates.fewer_replicas import fewer_replicas
 from webhook.workloads import read
 
@@ -35,7 +36,7 @@ def deployment(cpu: object, **spec: Any) -> Json:
 
 def sentences(before: Json, after: Json, *nodes: Node) -> list[str]:
     """The warnings."""
-    return fewer_replicas(before, after, read(after), node_groups(nodes))
+    return fewer_replicas(before, after, read(after), node_groups(nodes), RuntimeClasses())
 
 
 def test_both_numbers_and_what_was_raised_are_told() -> None:
@@ -70,8 +71,24 @@ def test_only_nodes_that_could_take_the_pods_count() -> None:
     assert sentences(deployment(4), pinned, node("a"), node("b")) == []
 
 
+def test_the_overhead_and_the_nodes_of_the_runtime_class_count() -> None:
+    """Eight pods of 8 cores fit on 64, seven with one core more each; and only on the class's nodes."""
+    before, after = deployment(4, runtimeClassName="kata"), deployment(8, runtimeClassName="kata")
+
+    def told(own: RuntimeClass) -> list[str]:
+        kinds = node_groups([node("a"), replace(node("b"), labels={"pool": "b"})])
+        return fewer_replicas(before, after, read(after), kinds, RuntimeClasses({"kata": own}))
+
+    assert told(RuntimeClass("kata")) == []
+    (sentence,) = told(RuntimeClass("kata", {"cpu": 1_000}))
+    assert sentence.startswith("14 pods")
+    assert "where 16 would as they were written: policies raised cpu from 4 to 8." in sentence
+    (sentence,) = told(RuntimeClass("kata", {"cpu": 1_000}, {"pool": "b"}))
+    assert sentence.startswith("7 pods")
+
+
 def test_a_malformed_template_is_the_api_servers_to_refuse() -> None:
     """Bayplan reads it without an error."""
     before = deployment("lots")
     workload = read(deployment(32))
-    assert fewer_replicas(before, deployment(32), workload, node_groups([node("a")])) == []
+    assert fewer_replicas(before, deployment(32), workload, node_groups([node("a")]), RuntimeClasses()) == []

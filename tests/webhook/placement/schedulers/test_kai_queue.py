@@ -27,12 +27,18 @@ def queue(name: str, limit: Any, parent: str = "") -> Any:
     }
 
 
-def warnings_for(*queues: Any, label: str = "train", **labels: str) -> str:
+def warnings_for(*queues: Any, label: str = "train", runtime_class: str = "", **labels: str) -> str:
     """The warnings of a Job for 16 GPUs in a queue."""
     snapshot = cluster("r1: a b c d")
     base = read(("queues.yaml", item) for item in queues).base
     snapshot = replace(
-        snapshot, base=replace(snapshot.base, schedulers=base.schedulers, priorities=base.priorities)
+        snapshot,
+        base=replace(
+            snapshot.base,
+            schedulers=base.schedulers,
+            priorities=base.priorities,
+            runtime_classes=base.runtime_classes,
+        ),
     )
     spec = {
         "parallelism": 2,
@@ -43,6 +49,8 @@ def warnings_for(*queues: Any, label: str = "train", **labels: str) -> str:
     job = o.obj("batch/v1", "Job", spec)
     job["metadata"]["labels"] = {"kai.scheduler/queue": label, **labels}
     job["spec"]["template"]["spec"]["schedulerName"] = "kai-scheduler"
+    if runtime_class:
+        job["spec"]["template"]["spec"]["runtimeClassName"] = runtime_class
     decision = decide(from_object(job, uid="1"), policies("node-affinity"), snapshot, "mutate")
     assert decision.response.allowed
     return " ".join(decision.response.warnings)
@@ -131,3 +139,20 @@ def test_the_lowest_quota_above_a_queue_counts_and_so_does_that_of_cpus() -> Non
 def test_a_quota_that_does_not_count_says_nothing(quota: float, labels: dict[str, str]) -> None:
     """KAI lends GPUs beyond the quota to gangs that it may evict."""
     assert "quota" not in warnings_for(BUILD, quotas("train", quota), **labels)
+
+
+KATA = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "kata"},
+    "handler": "kata",
+    "overhead": {"podFixed": {"cpu": "500m"}},
+}
+
+
+def test_the_overhead_of_the_runtime_class_counts_in_the_quota() -> None:
+    """Two pods of two CPUs: KAI adds the overhead of each pod to its requests."""
+    listed, label = (BUILD, KATA, quotas("train", 16, 4000)), {"priorityClassName": "build"}
+    assert "quota" not in warnings_for(*listed, **label)
+    words = warnings_for(*listed, runtime_class="kata", **label)
+    assert "It asks for 5 cpu; KAI's queue train has a quota of 4 cpu" in words

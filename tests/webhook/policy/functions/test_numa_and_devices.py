@@ -86,6 +86,28 @@ def test_nodes_that_the_pod_cannot_go_to_do_not_count():
     assert numa_misfit(pod((8, 64)), [small, tainted], []) == {}
 
 
+def test_a_pod_template_goes_where_its_runtime_class_sends_its_pods():
+    """Where its node selector and tolerations allow, and with the class's overhead."""
+    tainted = {**node("n2", policy="none"), "taints": [{"key": "x", "value": "", "effect": "NoSchedule"}]}
+    template = pod((8, 64), runtimeClassName="kata")
+
+    def misfit(entries, **added):
+        added = {"overhead": {}, "nodeSelector": {}, "tolerations": [], **added}
+        return numa_misfit(template, entries, [], {"kata": added})
+
+    entries = [node("n1", pool="a"), node("n3", policy="none", pool="b")]
+    assert misfit(entries) == {}
+    assert misfit(entries, nodeSelector={"pool": "a"})["node"] == "n1"
+    assert misfit([node("n1"), tainted])["node"] == "n1"
+    assert misfit([node("n1"), tainted], tolerations=[{"key": "x", "operator": "Exists"}]) == {}
+    smaller = {
+        **node("n2", policy="none"),
+        "allocatable": {"cpu": 100_000, "memory": 2**40, GPU: 8, "pods": 9},
+    }
+    assert misfit([node("n1"), smaller]) == {}
+    assert misfit([node("n1"), smaller], overhead={"cpu": 40_000})["node"] == "n1"
+
+
 def test_a_chosen_node_is_looked_at_as_it_is_now():
     """Two GPUs are left in each zone."""
     busy = node("n1", available={**ZONE, GPU: 2})
