@@ -31,7 +31,7 @@ from webhook.kube.doctor.rights import (
     rights_finding,
 )
 from webhook.kube.installed import argument, deployment_path
-from webhook.kube.ledger.documents import RESERVATIONS
+from webhook.kube.ledger.documents import RESERVATIONS, entry_from
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.scheduling import examine_scheduling
 from webhook.kube.state.cluster_watch import ClusterWatch
@@ -257,6 +257,14 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
     return [*findings_of(snapshot), *scheduling, pack, *bad[:10]]
 
 
+async def _made_by_hand(patient: Patient) -> list[CheckFinding]:
+    """Finds Reservations that somebody made by hand for a workload's gang, which does not hold them."""
+    booked, _ = await patient.api.list(RESERVATIONS)
+    read = (entry_from(document) for document in booked)
+    odd = [problem for entry, problem in read if problem and entry.reservation is not None]
+    return [CheckFinding("reservations", "warn", problem) for problem in odd[:10]]
+
+
 async def _fence(patient: Patient) -> list[CheckFinding]:
     """Finds taints of gangs that hold nothing any more; returns no finding if no node has our taint."""
     nodes, _ = await patient.api.list("/api/v1/nodes")
@@ -268,7 +276,8 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
     if not fenced:
         return []
     booked, _ = await patient.api.list(RESERVATIONS)
-    holders = {holder(str((reservation.get("spec") or {}).get("gang", ""))) for reservation in booked}
+    held = (entry_from(document)[0].reservation for document in booked)
+    holders = {holder(reservation.gang) for reservation in held if reservation is not None}
     left = sorted(name for name, value in fenced.items() if value not in holders)
     if left:
         text = f"{len(left)} of {len(fenced)} fenced nodes, such as {left[0]}, belong to no reservation"
@@ -285,6 +294,6 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
 
 CHECKS: tuple[Check, ...] = (
     _api_server, _kinds, _reports, _webhooks, _modes, _certificate, examine_replicas, _leader, _rights,
-    _topology, _fence, examine_dry_run,
+    _topology, _made_by_hand, _fence, examine_dry_run,
 )  # fmt: skip
 """All checks, in an order in which the first failure explains later ones."""

@@ -1,5 +1,9 @@
 """Reads and writes Reservation objects. Pure.
 
+A gang's reservation is the object with the gang's id as its name. An object that names a workload's gang and
+has another name was made by hand. It holds its place like every reservation, but for itself, under the name
+`Reservation/NAME`: otherwise the gang would seem to hold that place instead of its own.
+
 Reservations are ordered as etcd stored the places of their gangs (docs/decisions/0103). A written place is a
 proposal: it blocks every later one from then on, and the gang holds it if no earlier one blocks it.
 `Entry.order` is the resource version with which the place was written: that of the object until its next
@@ -15,6 +19,7 @@ from typing import Any
 from planner.ledger.conflicts import RecordedReservation
 from planner.manifests.reservation import API_VERSION, reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
+from planner.model.names import kind_of
 from planner.model.reservation import Reservation, reservation_id
 
 Json = dict[str, Any]
@@ -54,7 +59,9 @@ class Entry:
 
 
 def entry_from(document: Mapping[str, Any]) -> tuple[Entry, str]:
-    """Returns the entry of an object, and why it cannot be read ("" if it can)."""
+    """Returns the entry of an object, and what is wrong with the object, as a sentence for the log ("" for
+    nothing).
+    """
     metadata = document["metadata"]
     status = document.get("status") or {}
     since = status.get("since")
@@ -63,7 +70,9 @@ def entry_from(document: Mapping[str, Any]) -> tuple[Entry, str]:
         try:
             reservation = reservation_from(document, Where(object=f"Reservation {metadata['name']}"))
         except InputError as error:
-            problem = str(error)
+            problem = f"reservation left out: {error}"
+        else:
+            reservation, problem = _of_named_object(reservation)
     entry = Entry(
         metadata["name"],
         metadata.get("uid", ""),
@@ -72,6 +81,21 @@ def entry_from(document: Mapping[str, Any]) -> tuple[Entry, str]:
         reservation,
     )
     return entry, problem
+
+
+def _of_named_object(reservation: Reservation) -> tuple[Reservation, str]:
+    """Returns the reservation as that of the object, and a warning, if the object names the gang of a
+    workload, and its own name is not one of the gang's; else the same reservation and "".
+    """
+    name, gang = reservation.id, reservation.gang
+    if not kind_of(gang) or name == reservation_id(gang) or is_next(name, gang):
+        return reservation, ""
+    holder = f"Reservation/{name}"
+    problem = (
+        f"{holder} was made by hand for {gang}, whose own reservation is {reservation_id(gang)}: it keeps "
+        "its place free of all gangs, of this one too; delete it if that is not meant"
+    )
+    return replace(reservation, gang=holder), problem
 
 
 def proposed(reservation: Reservation) -> Json:

@@ -59,11 +59,11 @@ class Objects:
     """
 
     def read(self, item: Json) -> Entry:
-        """Returns the entry of an object; logs once per version why an object cannot be read."""
+        """Returns the entry of an object; logs once per version what is wrong with an object."""
         entry, problem = documents.entry_from(item)
         if problem and self.logged_versions.get(entry.name) != entry.version:
             self.logged_versions[entry.name] = entry.version
-            log.warning("reservation left out: %s", problem)
+            log.warning("%s", problem)
         return entry
 
     def replaced(self, items: Iterable[Entry], version: int) -> None:

@@ -75,15 +75,15 @@ def test_the_overhead_and_the_nodes_of_the_runtime_class_count() -> None:
     """Eight pods of 8 cores fit on 64, seven with one core more each; and only on the class's nodes."""
     before, after = deployment(4, runtimeClassName="kata"), deployment(8, runtimeClassName="kata")
 
-    def told(own: RuntimeClass) -> list[str]:
+    def warnings_with(own: RuntimeClass) -> list[str]:
         kinds = node_groups([node("a"), replace(node("b"), labels={"pool": "b"})])
         return fewer_replicas(before, after, read(after), kinds, RuntimeClasses({"kata": own}))
 
-    assert told(RuntimeClass("kata")) == []
-    (sentence,) = told(RuntimeClass("kata", {"cpu": 1_000}))
+    assert warnings_with(RuntimeClass("kata")) == []
+    (sentence,) = warnings_with(RuntimeClass("kata", {"cpu": 1_000}))
     assert sentence.startswith("14 pods")
     assert "where 16 would as they were written: policies raised cpu from 4 to 8." in sentence
-    (sentence,) = told(RuntimeClass("kata", {"cpu": 1_000}, {"pool": "b"}))
+    (sentence,) = warnings_with(RuntimeClass("kata", {"cpu": 1_000}, {"pool": "b"}))
     assert sentence.startswith("7 pods")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from planner.manifests.reservation import reservation_manifest
+from tests.planner.ledger.books import whole
 from webhook.kube.api.client import Api
 from webhook.kube.doctor import checks
 from webhook.kube.doctor.checks import examine
@@ -53,6 +56,26 @@ async def test_webhooks_with_one_fault_are_one_finding(monkeypatch: pytest.Monke
     patient = Patient(Configured({"webhooks": webhooks}), "bayplan-system", "bayplan")
     message = "a.bayplan.dev, b.bayplan.dev and 2 more: caBundle holds no certificate"
     assert [finding.message for finding in await examine(patient)] == [message] * 2
+
+
+async def test_a_reservation_that_was_made_by_hand_for_a_gang_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With what it does; those that the webhook wrote are not."""
+    looked_at = [check for check in checks.CHECKS if check.__name__ == "_made_by_hand"]
+    monkeypatch.setattr(checks, "CHECKS", looked_at)
+    own = reservation_manifest(whole("team/Job/a", "r1"))
+    by_hand = reservation_manifest(replace(whole("team/Job/a", "r2"), id="mine"))
+
+    class Listing(Configured):
+        async def list(self, path: str, read: Any = None, **query: str) -> Any:
+            return [own, by_hand], "1"
+
+    (finding,) = await examine(Patient(Listing({}), "bayplan-system", "bayplan"))
+    assert (finding.subject, finding.grade) == ("reservations", "warn")
+    assert finding.message.startswith(
+        "Reservation/mine was made by hand for team/Job/a, whose own reservation"
+    )
 
 
 @pytest.mark.parametrize("hours", [-2, 2])

@@ -5,12 +5,14 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.reservation import Reservation, reservation_id
+from tests.builders import cluster
 from tests.planner.ledger.books import whole
 from tests.webhook.kube.ledger.api_server import ApiServer
 from tests.webhook.kube.ledger.replicas import holders, outcome, run, started
@@ -83,6 +85,29 @@ def test_a_reservation_made_by_hand_counts_whatever_its_name(name: str) -> None:
         assert await holders(ledger) == set()
 
     run(script)
+
+
+def test_a_reservation_made_by_hand_for_a_gang_is_not_the_gangs_own(caplog: pytest.LogCaptureFixture) -> None:
+    """Its place is kept free, of the gang too; the gang still holds its own, whichever name sorts first."""
+
+    async def script(name: str) -> None:
+        server = ApiServer()
+        ledger, _ = await started(server)
+        gang = "team/Job/a"
+        assert await outcome(ledger, whole(gang, "r1")) == "taken"
+        server.call("POST", RESERVATIONS, proposed(replace(whole(gang, "r2"), id=name, expires=None)))
+        await asyncio.sleep(0.1)  # in virtual time: the watch shows it
+        own = cluster("r1: n1 n2").with_book(await ledger.book(2.0)).holding(gang)
+        assert own is not None
+        assert own.domains == (("z", "r1"),)
+        assert await holders(ledger) == {gang, f"Reservation/{name}"}
+        assert await outcome(ledger, whole("team/Job/b", "r2")) == f"Reservation/{name}"
+
+    for name in ("a-first", "z-last"):
+        run(partial(script, name))
+        assert (
+            f"Reservation/{name} was made by hand for team/Job/a, whose own reservation is bp-" in caplog.text
+        )
 
 
 @given(STEPS)
