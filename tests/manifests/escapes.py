@@ -1,4 +1,5 @@
-"""Expressions of manifests/32-escapes.yaml that follow from the table of kinds, and the file with them.
+"""Expressions of manifests/32-escapes.yaml and docs/recipes/skip that follow from the table of kinds, and the
+files with them.
 
 An annotation takes pods out of the plan from each place whence the code, or a controller, takes it over: from
 the object itself, and from each metadata of its row in webhook/workloads/kinds.py.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.manifests.conditions import gpus
@@ -16,7 +17,9 @@ from webhook.admission.own_keys import OF_A_GANG, OWN
 from webhook.workloads import KINDS
 from webhook.workloads.keys.annotation_keys import POD_SET
 
-FILE = Path(__file__).parents[2] / "manifests" / "32-escapes.yaml"
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "manifests" / "32-escapes.yaml"
+RECIPE = ROOT / "docs" / "recipes" / "skip" / "policy.yaml"
 OBJECT = "metadata"
 PLACES = (OBJECT, *dict.fromkeys(path for row in KINDS.values() for path in row.pods.metadata))
 """Where annotations of any kind stand."""
@@ -91,15 +94,20 @@ EXPRESSIONS = {
     "poses": f"{placeholders('variables.gpuPods')}\n&& !{placeholders('variables.formerGpuPods')}",
     "claims": claims(),
 }
-"""By variable of the policy."""
+"""By variable of the policy in `FILE`."""
+
+OF_RECIPE = ("notes", "before")
+"""The variables that the policy in `RECIPE` has too."""
 
 
-def written(text: str) -> str:
-    """The text of the file with these expressions. Raises `ValueError` if a variable is not there once."""
-    for name, expression in EXPRESSIONS.items():
+def written(text: str, names: Iterable[str] = tuple(EXPRESSIONS)) -> str:
+    """The text of a file with the expressions of these variables. Raises `ValueError` if one is not there
+    once."""
+    for name in names:
+        expression = EXPRESSIONS[name]
         block = rf"(    - name: {name}\b.*\n      expression: \|\n)(?: {{8}}.*\n)+"
         body = textwrap.indent(expression, " " * 8) + "\n"
         text, count = re.subn(block, lambda match, body=body: match[1] + body, text)
         if count != 1:
-            raise ValueError(f"{FILE.name} has the variable {name} {count} times")
+            raise ValueError(f"the file has the variable {name} {count} times")
     return text

@@ -1,5 +1,5 @@
-"""Write manifests/70-webhooks.yaml and expressions of 32-escapes.yaml from the table of kinds, and the chart
-from the manifests: `python -m tests.manifests.generate`.
+"""Write manifests/70-webhooks.yaml and expressions of 32-escapes.yaml and docs/recipes/skip from the table of
+kinds, and the chart from the manifests: `python -m tests.manifests.generate`.
 
 One webhook for each way of writing a pod template, because its match condition has to look into it: only
 workloads that ask for GPUs, or carry a topology or bayplan.dev key, ever reach Bayplan.
@@ -346,6 +346,7 @@ if __name__ == "__main__":
     FILE.write_text(text())
     ENFORCED.write_text(enforced_text())
     escapes.FILE.write_text(escapes.written(escapes.FILE.read_text()))
+    escapes.RECIPE.write_text(escapes.written(escapes.RECIPE.read_text(), escapes.OF_RECIPE))
     monitoring.DASHBOARD.write_text(monitoring.text())
     for name, template in charted().items():
         (chart_deployment.TEMPLATES / name).write_text(template)

@@ -107,6 +107,16 @@ def test_the_expressions_are_what_the_table_of_kinds_gives() -> None:
     assert escapes.written(text) == text
 
 
+def test_the_recipe_of_who_may_skip_looks_where_the_table_of_kinds_says() -> None:
+    """At the same kinds, and at the annotations of each of their templates."""
+    text = escapes.RECIPE.read_text()
+    assert escapes.written(text, escapes.OF_RECIPE) == text
+    policy = next(iter(yaml.safe_load_all(text)))
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert set(rule["apiGroups"]) == {row.group for row in ROWS}
+    assert set(rule["resources"]) == {row.resource for row in ROWS}
+
+
 def test_a_variable_that_is_not_there_is_told() -> None:
     """The file is edited by hand around the expressions."""
     text = escapes.FILE.read_text().replace("- name: claims", "- name: says")
