@@ -21,6 +21,15 @@ _NO_PODS = (Requirement("", "In"),)
 """A selector that matches no pod (`In` without values): what a term without a labelSelector has."""
 
 
+OF_EACH_GROUP = frozenset(
+    ("leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/group-key")
+)
+"""Labels that LeaderWorkerSet gives the pods of each of its groups when it creates them (lws 0.7.0,
+pkg/webhooks/pod_webhook.go, pkg/controllers/pod_controller.go). Templates lack them; bound pods of other
+groups have them.
+"""
+
+
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
     """Returns the required terms of a pod with these labels; `where`: the location of `affinity`.
 
@@ -53,7 +62,8 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], place: Where, 
 
 def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
     """Returns the labelSelector of an entry, with requirements for `matchLabelKeys` and
-    `mismatchLabelKeys`.
+    `mismatchLabelKeys`. A key in `OF_EACH_GROUP` that the labels lack matches only pods that lack it too: the
+    pods of the same template.
     """
     selected = mapping(entry.get("labelSelector"), place.below("labelSelector"))
     label_requirements = (
@@ -62,7 +72,12 @@ def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Whe
         for name in strings(entry.get(field), place.below(f"{field}"))
         if name in labels
     )
-    return (*selector_from(selected, place.below("labelSelector")), *label_requirements)
+    of_own_group = (
+        Requirement(name, "DoesNotExist", ())
+        for name in strings(entry.get("matchLabelKeys"), place.below("matchLabelKeys"))
+        if name in OF_EACH_GROUP and name not in labels
+    )
+    return (*selector_from(selected, place.below("labelSelector")), *label_requirements, *of_own_group)
 
 
 def spreads_of(

@@ -108,6 +108,21 @@ def test_pods_that_are_being_deleted_keep_others_away_until_they_have_ended():
     assert set(used(plan(cluster(shunning), gang(pods(8), reserve="nodes")))) == {"r2-1", "r2-2"}
 
 
+def test_pods_of_another_group_of_a_leader_worker_set_are_not_those_of_the_own_group():
+    """LeaderWorkerSet labels the groups at creation; workers follow their own leader, not an older one."""
+    group_key = "leaderworkerset.sigs.k8s.io/group-key"
+    older = replace(bound("r1-1", app="leader"), labels={"app": "leader", group_key: "older"})
+
+    def planned(*keys: str):
+        follow = affinity(term("rack", app="leader", matchLabelKeys=list(keys)), near=True)
+        sets = pods(1, app="leader", name="leader"), pods(7, follow, app="worker")
+        return plan(cluster(older, replace(bound("r1-2"), requests={"nvidia.com/gpu": 4})), gang(*sets))
+
+    assert planned().decision == "queued"
+    assert planned("example.com/other").decision == "queued"
+    assert planned(group_key).domain == ("r2",)
+
+
 def test_reserved_pods_count_before_they_are_bound():
     """In both directions, and after the reservation was written and read."""
     moment = cluster()
