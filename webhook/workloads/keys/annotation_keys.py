@@ -57,3 +57,11 @@ to be placed, the time, and whether the leader did it."""
 
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 """JobSet's annotation: the level of which each child Job gets a domain of its own."""
+
+
+EXCLUSIVE_LWS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+"""LeaderWorkerSet's annotation: the level of which each replica gets a domain of its own."""
+
+
+EXCLUSIVE = (EXCLUSIVE_JOBSET, EXCLUSIVE_LWS)
+"""The annotations whose controllers keep pods together by pod affinity, over any node label."""
