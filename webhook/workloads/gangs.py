@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
+from planner.manifests.pods.injected import with_injected
 from planner.manifests.pods.pod import AMOUNTS, remembered_shape, shape_of
 from planner.manifests.volumes import claim_templates
 from planner.model.effort.deadline import poll
@@ -50,9 +52,14 @@ def pod_set_request(
     }
     notes = template.metadata.get("annotations")
     spec, annotations = template.spec.map(), notes.map()
-    shape = remembered_shape(spec, labels, annotations) or shape_of(
-        spec, template.spec.where, labels=labels, annotations=annotations, noted=notes.where
-    )
+    admitted = with_injected(spec, annotations)
+    shape = remembered_shape(admitted, labels, annotations)
+    if shape is None:
+        of_spec = partial(
+            shape_of, where=template.spec.where, labels=labels, annotations=annotations, noted=notes.where
+        )
+        shape = of_spec(spec)  # an error names the index that a container has in the manifest
+        shape = shape if admitted is spec else of_spec(admitted)
     if template.volumes.value is not None:
         of_templates = claim_templates(template.volumes.value, name, template.first, template.volumes.where)
         shape = replace(shape, volumes=(*shape.volumes, *of_templates))

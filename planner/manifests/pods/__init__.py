@@ -2,6 +2,7 @@
 
 - `pod`: the shape of a pod; `bound_pod`: a pod that uses a node
 - `pod_affinity`, `host_ports`: constraints relative to other pods
+- `injected`: containers that other webhooks add to pods
 - `gpu_sharing`: GPU shares, as KAI's annotations request them
 
 Begin with `pod`.

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from planner.manifests.pods.injected import with_injected
 from planner.manifests.pods.pod import AS_SENT, effective_request, spec_content, spec_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
@@ -52,8 +53,7 @@ class _Task:
     """One pod that is to become Guaranteed, with the facts about its cluster.
 
     `kinds`: all nodes, grouped by equal properties; `able`: those that could take the pod as written.
-    `share`: the share of one GPU. `ranges`: the namespace's LimitRanges for containers.
-    """
+    `share`: the share of one GPU. `ranges`: the namespace's LimitRanges for containers."""
 
     spec: Mapping[str, Json]
     containers: Sequence[StatedContainer]
@@ -76,8 +76,7 @@ class _Amounts:
     `of_pod`: the pod's own amount.
 
     `kept`: the resources that stay as written, because the pod with raised requests fits no node in
-    `_Task.able`; by resource, the raised request in millicores or bytes.
-    """
+    `_Task.able`; by resource, the raised request in millicores or bytes."""
 
     by_resource: Mapping[Resource, Sequence[Json]]
     of_pod: Mapping[Resource, Json]
@@ -94,9 +93,9 @@ def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
 
     `containers`: for each container `list`, `name` and `amounts`, which apply to requests and limits alike.
     `pod`: the amounts of the pod's own resources, {} if it has none. A resource without an amount is left as
-    it is.
-    """
+    it is."""
     task, chosen = _answer(pod, around)
+    own = {(box.part, box.name) for box in _stated(_map(_map(pod).get("spec")), {})}
     return {
         "containers": [
             {
@@ -105,6 +104,7 @@ def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
                 "amounts": {name: texts[index] for name, texts in chosen.by_resource.items()},
             }
             for index, box in enumerate(task.containers)
+            if (box.part, box.name) in own  # not those that another webhook adds
         ],
         "pod": dict(chosen.of_pod),
     }
@@ -151,7 +151,9 @@ def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
     after others have changed it, and the pods of a controller are alike. Without the cache, this takes an
     eighth of the time of the decision on a pod.
     """
-    spec = _map(_map(pod).get("spec"))
+    spec = with_injected(
+        _map(_map(pod).get("spec")), _map(_map(_map(pod).get("metadata")).get("annotations"))
+    )
     content = spec_content(spec)
     classes = around.get("runtimeClasses", {})
     own_class = {name: entry for name, entry in classes.items() if name == spec.get("runtimeClassName")}
