@@ -51,7 +51,7 @@ def _exclusive_label(obj: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, s
         level = annotations.get(key)
         if not isinstance(level, str) or not level:
             continue
-        known = any(level_key(topology, level) for topology in snapshot.topologies)
-        if not known and any(level in node.labels for node in snapshot.nodes.values()):
+        is_level = any(level_key(topology, level) for topology in snapshot.topologies)
+        if not is_level and any(level in node.labels for node in snapshot.nodes.values()):
             return key, level
     return None
