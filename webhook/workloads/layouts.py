@@ -10,7 +10,7 @@ from planner.model.effort.deadline import poll
 from planner.model.podgroup import CountField
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field, shown
-from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, POLICIES
+from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, POLICIES, SUBGROUP_SIZE
 from webhook.workloads.options import GANG_SIZE
 
 LARGEST_GANGS = 10_000
@@ -248,11 +248,12 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     group = spec.get("leaderWorkerTemplate").needed_map()
     size = group.get("size").count(1, minimum=1)
     worker_template, leader_template = group.get("workerTemplate"), group.get("leaderTemplate")
+    subgroups = _subgroups(group.get("subGroupPolicy", "subGroupSize"))
     leader = pod_set_template(
-        "leader", 1, worker_template if leader_template.value is None else leader_template
+        "leader", 1, worker_template if leader_template.value is None else leader_template, *subgroups
     )
     worker = pod_set_template(
-        "worker", size - 1, worker_template, stated=(*group.path, "size"), whole_gang=True
+        "worker", size - 1, worker_template, *subgroups, stated=(*group.path, "size"), whole_gang=True
     )
     gang = (leader, worker) if worker.count else (leader,)
     exclusive = obj.get("metadata", "annotations", EXCLUSIVE_SUBGROUP)
@@ -261,6 +262,14 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     note = f"{exclusive.where.field} {wants}, and the plan may pin several to one. What would work: {works}"
     warnings = (note,) if exclusive.text() else ()
     return WorkloadLayout((leader, worker), (gang,) * count, indexed=True, warnings=warnings)
+
+
+def _subgroups(size: Field) -> tuple[Field, ...]:
+    """Returns the annotation that LeaderWorkerSet gives its pods for subgroups of this size; () for none."""
+    if size.value is None:
+        return ()
+    annotations = {SUBGROUP_SIZE: str(size.count(1, minimum=1))}
+    return (Field({"annotations": annotations}, size.path, size.root),)
 
 
 _WORKER = "worker"

@@ -65,3 +65,7 @@ EXCLUSIVE_LWS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 EXCLUSIVE = (EXCLUSIVE_JOBSET, EXCLUSIVE_LWS)
 """The annotations whose controllers keep pods together by pod affinity, over any node label."""
+
+
+SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"
+"""LeaderWorkerSet's annotation of its pods: `subGroupSize` of its policy, which KAI takes as segment size."""

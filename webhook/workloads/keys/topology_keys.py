@@ -20,7 +20,7 @@ from planner.model.podgroup import Constraint, FabricStrategy, FabricWish
 from planner.model.topology import HOSTNAME
 from planner.node.gpu_sharing import DEVICES, FRACTION, MEMORY
 from webhook.workloads.fields import Field
-from webhook.workloads.keys.annotation_keys import EXCLUSIVE
+from webhook.workloads.keys.annotation_keys import EXCLUSIVE, SUBGROUP_SIZE
 
 Meaning = Literal[
     "topology", "required", "preferred", "unconstrained", "slice", "slice-preferred", "slice-size",
@@ -199,6 +199,13 @@ def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
             fields.setdefault(key.meaning, []).append(value)
     if not fields and not warnings:
         return NOTHING_STATED
+    subgroups = [part.get("annotations", SUBGROUP_SIZE) for part in metadata if part.has("annotations")]
+    if "slice" in fields and _is_kais(fields, fields["slice"][0].text()):
+        # KAI prefers the subgroups of a LeaderWorkerSet to its own annotation.
+        own_sizes = fields.get("slice-size", [])
+        fields["slice-size"] = [*(size for size in subgroups if size.text()), *own_sizes]
+        if not fields["slice-size"]:
+            del fields["slice-size"]
     stated = errors.read(partial(_sum_up, fields, warnings), NOTHING_STATED)
     errors.raise_any()
     return stated
