@@ -54,6 +54,7 @@ from webhook.workloads.keys.annotation_keys import (
     RESERVATION,
     RESTARTABLE,
     SKIP,
+    SUBGROUP_SIZE,
 )
 from webhook.workloads.keys.topology_keys import (
     KEYS,
@@ -270,6 +271,9 @@ _OTHERS = (
     KnownKey(
         EXCLUSIVE_SUBGROUP, "annotation", "LeaderWorkerSets", "read",
         "the level of which each subgroup gets a domain of its own; not planned, with a warning",
+    ),
+    KnownKey(
+        SUBGROUP_SIZE, "annotation", _PODS, "read", "the pods of a segment, with KAI's segment level"
     ),
     KnownKey(
         BATCH_MIN_MEMBER, "annotation", "workloads", "read and written",
