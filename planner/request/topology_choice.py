@@ -14,6 +14,7 @@ from planner.model.labels import holds, selects
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import Topology, short
+from planner.model.words import counted
 from planner.node.eligibility import affinity_allows
 from planner.request.levels import level_key, levels_asked, topologies_asked
 from planner.request.validation import Refusal
@@ -98,6 +99,12 @@ def _unknown_level(
     keys = {name: key for t in topologies for key in t.levels for name in (short(key), key)}
     meant = keys.get(_nearest(level, keys), "")
     works = f"Would work: {_titled(meant)}." if meant else "Would work: one of these levels."
+    if labelled := sum(level in node.labels for node in snapshot.nodes.values()):
+        # JobSet and LeaderWorkerSet accept any node label, and most manifests name that of the node pool.
+        works = (
+            f"It is a label of {counted(labelled, 'node')}. Would work: one of these levels, a Topology with the level "
+            f'{level}, or bayplan.dev/skip: "true", with which the object is not planned.'
+        )
     return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {levels}. {works}")
 
 

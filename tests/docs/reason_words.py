@@ -314,14 +314,6 @@ EVENTS = {
 """Of an event: what it means, what to do."""
 
 NOTES = {
-    "ExclusiveByLabel": (
-        (
-            "The exclusive topology of a JobSet or LeaderWorkerSet is a node label that is no level of a "
-            "topology, such as that of the node pool. The object is admitted unchanged, without a plan: its "
-            "own controller keeps its pods together by pod affinity."
-        ),
-        "Nothing. For a plan and a reservation, use a level of a Topology, or add one with this label.",
-    ),
     "Replaced": (
         (
             "An update contains a new pod template, which policies changed. The workload's controller"

@@ -38,7 +38,6 @@ from webhook.admission.updates.unchanged import replacement_warning
 from webhook.admission.used_topology import still_used
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import find
-from webhook.placement.exclusive_label import why_not_planned
 from webhook.placement.gate import is_gated
 from webhook.placement.stamp import (
     PlacementAnnotation,
@@ -185,11 +184,7 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
     result, effects = _apply_plan(context, evaluation, mutated)
     findings = run_validating(context.policies, replace(context.request, object=result), result, evaluation)
     decision = _patched(context, plan, mutated, result, effects, findings)
-    if not decision.response.allowed:
-        return decision
-    left = why_not_planned(obj, context.snapshot)
-    decision = _noting(decision, Note("ExclusiveByLabel", left)) if left else decision
-    if not effects:
+    if not effects or not decision.response.allowed:
         return decision
     replaced = replacement_warning(evaluation.original, evaluation.changeable, effects)
     return _noting(
@@ -286,7 +281,7 @@ def _noting(decision: Decision, *notes: Note) -> Decision:
     """Returns the decision with these notes, which the response has as warnings too."""
     response = decision.response
     warnings = [*response.warnings, *(note.message for note in notes)]
-    return replace(decision, response=replace(response, warnings=warnings), notes=(*decision.notes, *notes))
+    return replace(decision, response=replace(response, warnings=warnings), notes=notes)
 
 
 def _validate(context: RequestContext, obj: Json) -> Decision:

@@ -27,7 +27,6 @@ from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.path import Path, find
-from webhook.placement.exclusive_label import left_to_pod_affinity
 from webhook.placement.gate import is_gated
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.planning import with_claims
@@ -157,7 +156,6 @@ class Evaluation:
                 workload = in_kueues_queue(workload, self._snapshot.base.schedulers, request.operation)
             if self._snapshot is not None:
                 workload = within_kai_queue(workload, obj, self._snapshot)
-                workload = left_to_pod_affinity(workload, obj, self._snapshot)
             if workload.owner and not workload.skip and controller_row(obj) is not None:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))

@@ -14,7 +14,6 @@
 - `schedulers`: what KAI and Kueue decide about a workload
 - `hold`: the temporary reservation of a place until its object claims it
 - `hold_limits`: how much the gangs of a namespace may hold
-- `exclusive_label`: objects whose controller keeps each gang in one domain of any node label; left unplanned
 - `gate`: the scheduling gate of pods
 - `taints`: taints, and the affinity of pods without a place, keep other pods off domains that a gang holds
   whole

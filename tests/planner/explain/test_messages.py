@@ -137,6 +137,16 @@ def test_an_unknown_level_is_told_the_level_that_is_probably_meant(written, mean
     )
 
 
+def test_a_label_of_nodes_that_is_no_level_is_told_what_would_make_it_one():
+    """Most examples of JobSet's exclusive topology name the label of the node pool."""
+    pooled = node("n1", labels={"rack": "r", "cloud.provider.com/pool": "p"})
+    moment = snapshot([pooled, node("n2", labels={"rack": "r"})], [topology("rack")])
+    assert plan(moment, gang(1, required="cloud.provider.com/pool")).message.endswith(
+        "It is a label of 1 node. Would work: one of these levels, a Topology with the level "
+        'cloud.provider.com/pool, or bayplan.dev/skip: "true", with which the object is not planned.'
+    )
+
+
 def test_a_misspelt_topology_is_told_the_one_that_is_probably_meant():
     """The name of a topology is as easily misspelt as a level."""
     assert plan(racks(1, 1), gang(1, topology="tope")).message.endswith("it has topo. Would work: topo.")

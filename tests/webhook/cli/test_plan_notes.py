@@ -55,12 +55,3 @@ def test_a_job_that_opts_out_is_planned_with_a_note(run: Any, tmp_path: Path) ->
     code, out, err = run("plan", "-c", SUPERPOD, "-f", written(tmp_path, job))
     assert (code, "admitted" in out) == (0, True)
     assert err.startswith("Note: the webhook does not plan team/Job/demo: bayplan.dev/skip is set")
-
-
-def test_exclusive_topology_over_a_label_of_no_topology_is_a_note(run: Any, tmp_path: Path) -> None:
-    """JobSet's own pod affinity keeps each job in one zone, which this cluster's Topology does not have."""
-    zone = "topology.kubernetes.io/zone"
-    job_set = o.annotated(o.JOB_SET, {"alpha.jobset.sigs.k8s.io/exclusive-topology": zone})
-    code, out, err = run("plan", "-c", SUPERPOD, "-f", written(tmp_path, job_set))
-    assert (code, "rejected" in out) == (0, False)
-    assert f"exclusive-topology]: {zone} is a node label and no level of a topology" in err

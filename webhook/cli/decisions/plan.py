@@ -18,7 +18,6 @@ from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.decisions.plan_output import PlannedGang, show
 from webhook.files.reader import Document
-from webhook.placement.exclusive_label import left_to_pod_affinity, why_not_planned
 from webhook.placement.planning import plan_workload
 from webhook.policy.model.policy import PolicySet
 from webhook.report.documents import document as as_text
@@ -87,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         if args.output != "table":
             entries.append(planned.to_json())
     lines = (
-        *_unplanned(documents, with_claims),
+        *_unplanned(documents),
         *_not_by_webhook(planned_gangs),
         *_unenforced(planned_gangs, documents, environment),
     )
@@ -100,15 +99,14 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(planned.answer.decision == "admitted" for planned in planned_gangs) else 1
 
 
-def _unplanned(documents: Iterable[Document], snapshot: Snapshot) -> Iterator[str]:
+def _unplanned(documents: Iterable[Document]) -> Iterator[str]:
     """Yields a line for each object that creates pods and has no plan of its own."""
     for document in documents:
-        reason = handling(document.value) if unread_pods(document.value) else ""
-        if reason := reason or why_not_planned(document.value, snapshot):
+        if unread_pods(document.value):
             metadata = document.value.get("metadata")
             metadata = metadata if isinstance(metadata, Mapping) else {}
             name = metadata.get("name") or metadata.get("generateName") or "(no name)"
-            yield printable_name(f"{document.file}: {name}: {reason}")
+            yield printable_name(f"{document.file}: {name}: {handling(document.value)}")
 
 
 def _not_by_webhook(planned_gangs: Iterable[PlannedGang]) -> Iterator[str]:
@@ -158,7 +156,7 @@ def plan_each(
     """
     podgroups = {**environment.podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
-    read_in = (_workload(index, document, podgroups, snapshot) for index, document in enumerate(documents))
+    read_in = (_workload(index, document, podgroups) for index, document in enumerate(documents))
     for workload in joined(read_in):
         groups = tuple(
             _reserving(group, reserve, environment) for group in workload.gangs if group.name not in planned
@@ -179,9 +177,8 @@ def _as_preview(answer: Answer) -> Answer:
     return replace(answer, warnings=(*answer.warnings, words))
 
 
-def _workload(place: int, document: Document, podgroups: PodGroups, snapshot: Snapshot) -> Workload:
-    workload = read(document.value, where=Where(document.file), podgroups=podgroups, request_uid=str(place))
-    return left_to_pod_affinity(workload, document.value, snapshot)
+def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
+    return read(document.value, where=Where(document.file), podgroups=podgroups, request_uid=str(place))
 
 
 def _reserving(group: PodGroup, reserve: str | None, environment: Environment) -> PodGroup:

@@ -59,13 +59,5 @@ EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 """JobSet's annotation: the level of which each child Job gets a domain of its own."""
 
 
-EXCLUSIVE_LWS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
-"""LeaderWorkerSet's annotation: the level of which each replica gets a domain of its own."""
-
-
-EXCLUSIVE = (EXCLUSIVE_JOBSET, EXCLUSIVE_LWS)
-"""The annotations whose controllers keep pods together by pod affinity, over any node label."""
-
-
 SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"
 """LeaderWorkerSet's annotation of its pods: `subGroupSize` of its policy, which KAI takes as segment size."""
