@@ -102,8 +102,8 @@ def _unknown_level(
     if labelled := sum(level in node.labels for node in snapshot.nodes.values()):
         # JobSet and LeaderWorkerSet accept any node label, and most manifests name that of the node pool.
         works = (
-            f"It is a label of {counted(labelled, 'node')}. Would work: one of these levels, a Topology with the level "
-            f'{level}, or bayplan.dev/skip: "true", with which the object is not planned.'
+            f"It is a label of {counted(labelled, 'node')}. Would work: one of these levels, a Topology with "
+            f'the level {level}, or bayplan.dev/skip: "true", with which the object is not planned.'
         )
     return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {levels}. {works}")
 

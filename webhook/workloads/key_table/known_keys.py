@@ -333,6 +333,10 @@ _OTHERS = (
         "leaderworkerset.sigs.k8s.io/group-index", "label", _PODS, "read",
         "the index of the pod's group in the LeaderWorkerSet",
     ),
+    KnownKey(
+        "leaderworkerset.sigs.k8s.io/group-key", "label", _PODS, "read",
+        "the group of a pod, in `matchLabelKeys` of pod affinity and topology spread",
+    ),
     KnownKey("training.kubeflow.org/job-name", "label", _PODS, "read", "the training job of a pod"),
     KnownKey(PRODUCT_LABEL, "label", _NODES, "read", "the GPUs' product"),
     KnownKey(FAMILY_LABEL, "label", _NODES, "read", "the GPUs' architecture"),
