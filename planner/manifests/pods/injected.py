@@ -58,15 +58,20 @@ INJECTED: Sequence[InjectedContainer] = (
 def with_injected(spec: Mapping[str, object], annotations: Mapping[str, object]) -> Mapping[str, object]:
     """Returns the spec of a pod with the containers that it gets by its annotations, as sidecars that start
     before its own init containers; unchanged if it gets none or has them already."""
-    added = [
-        {"name": row.name, "restartPolicy": "Always", "resources": row.resources(annotations)}
-        for row in INJECTED
-        if annotations.get(row.switch) == "true" and not _has(spec, row.name)
-    ]
+    added = injected(spec, annotations)
     if not added:
         return spec
     own = spec.get("initContainers")
     return {**spec, "initContainers": [*added, *(own if isinstance(own, list) else [])]}
+
+
+def injected(spec: Mapping[str, object], annotations: Mapping[str, object]) -> list[dict[str, object]]:
+    """Returns the containers that a pod gets by its annotations, without those that it has already."""
+    return [
+        {"name": row.name, "restartPolicy": "Always", "resources": row.resources(annotations)}
+        for row in INJECTED
+        if annotations.get(row.switch) == "true" and not _has(spec, row.name)
+    ]
 
 
 def _has(spec: Mapping[str, object], name: str) -> bool:

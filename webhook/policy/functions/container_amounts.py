@@ -14,7 +14,7 @@ from typing import Any, Literal
 from planner.model.effort.deadline import poll
 from planner.model.errors import Where
 from planner.model.quantity import amount, show
-from webhook.policy.functions.pods import whole
+from webhook.policy.functions.pods import count, slices, whole
 
 Json = Any
 Resource = Literal["cpu", "memory"]
@@ -39,6 +39,20 @@ class StatedContainer:
     slices: int
     requests: Mapping[str, Json]
     limits: Mapping[str, Json]
+
+    @staticmethod
+    def of(part: str, container: Mapping[str, Json], claimed: tuple[int, int]) -> StatedContainer:
+        """Returns the container of a manifest. `claimed`: the GPUs and MIG slices of its device claims."""
+        resources = _mapping(container.get("resources"))
+        return StatedContainer(
+            part,
+            container["name"],
+            part == "containers" or container.get("restartPolicy") == "Always",
+            count(container) + claimed[0],
+            slices(container) + claimed[1],
+            _mapping(resources.get("requests")),
+            _mapping(resources.get("limits")),
+        )
 
     @property
     def shares(self) -> bool:
@@ -193,3 +207,7 @@ def stated(side: Mapping[str, Json], resource: str) -> Json:
         return text if amount(resource, text, Where(), up=True) > 0 else ""
     except ValueError:
         return text
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, (dict, Mapping)) else {}

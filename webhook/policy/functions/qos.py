@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from planner.manifests.pods.injected import with_injected
+from planner.manifests.pods.injected import injected, with_injected
 from planner.manifests.pods.pod import AS_SENT, effective_request, spec_content, spec_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
@@ -36,7 +36,7 @@ from webhook.policy.functions.container_amounts import (
     written,
 )
 from webhook.policy.functions.gpu_shares import GpuPortion, share_of
-from webhook.policy.functions.pods import count, slices, whole
+from webhook.policy.functions.pods import whole
 
 Json = Any
 
@@ -53,7 +53,8 @@ class _Task:
     """One pod that is to become Guaranteed, with the facts about its cluster.
 
     `kinds`: all nodes, grouped by equal properties; `able`: those that could take the pod as written.
-    `share`: the share of one GPU. `ranges`: the namespace's LimitRanges for containers."""
+    `share`: the share of one GPU. `ranges`: the namespace's LimitRanges for containers.
+    """
 
     spec: Mapping[str, Json]
     containers: Sequence[StatedContainer]
@@ -76,7 +77,8 @@ class _Amounts:
     `of_pod`: the pod's own amount.
 
     `kept`: the resources that stay as written, because the pod with raised requests fits no node in
-    `_Task.able`; by resource, the raised request in millicores or bytes."""
+    `_Task.able`; by resource, the raised request in millicores or bytes.
+    """
 
     by_resource: Mapping[Resource, Sequence[Json]]
     of_pod: Mapping[Resource, Json]
@@ -93,9 +95,10 @@ def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
 
     `containers`: for each container `list`, `name` and `amounts`, which apply to requests and limits alike.
     `pod`: the amounts of the pod's own resources, {} if it has none. A resource without an amount is left as
-    it is."""
+    it is.
+    """
     task, chosen = _answer(pod, around)
-    own = {(box.part, box.name) for box in _stated(_map(_map(pod).get("spec")), {})}
+    by_others = {container["name"] for container in injected(*_spec_and_annotations(pod))}
     return {
         "containers": [
             {
@@ -104,7 +107,7 @@ def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
                 "amounts": {name: texts[index] for name, texts in chosen.by_resource.items()},
             }
             for index, box in enumerate(task.containers)
-            if (box.part, box.name) in own  # not those that another webhook adds
+            if box.name not in by_others
         ],
         "pod": dict(chosen.of_pod),
     }
@@ -151,9 +154,7 @@ def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
     after others have changed it, and the pods of a controller are alike. Without the cache, this takes an
     eighth of the time of the decision on a pod.
     """
-    spec = with_injected(
-        _map(_map(pod).get("spec")), _map(_map(_map(pod).get("metadata")).get("annotations"))
-    )
+    spec = with_injected(*_spec_and_annotations(pod))
     content = spec_content(spec)
     classes = around.get("runtimeClasses", {})
     own_class = {name: entry for name, entry in classes.items() if name == spec.get("runtimeClassName")}
@@ -165,6 +166,11 @@ def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
     if content is None:
         return _chosen(_task(spec, kinds, *others))
     return _answers_on(_Kinds(kinds))(content, text)
+
+
+def _spec_and_annotations(pod: Json) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
+    fields = _map(pod)
+    return _map(fields.get("spec")), _map(_map(fields.get("metadata")).get("annotations"))
 
 
 # The nodes change every few seconds, and namespaces may have different settings for the same nodes. The kinds
@@ -189,7 +195,12 @@ def _task(
     runtime_class: Mapping[str, Mapping[str, Json]],
 ) -> _Task:
     claims = _claims(device_claims, kinds)
-    containers = _stated(spec, claims)
+    containers = [
+        StatedContainer.of(part, container, claims.get(container["name"], (0, 0)))
+        for part in PARTS
+        for container in _list(spec.get(part))
+        if isinstance(container, Mapping) and isinstance(container.get("name"), str)
+    ]  # without containers that have no name: these cannot be changed
     shape = admitted_shape(spec, runtime_class)
     claimed = sum(gpus for gpus, _ in claims.values())
     return _Task(
@@ -219,31 +230,6 @@ def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) ->
             devices = every if claim["all"] else claim["gpus"]
             by_container[name] = (gpus + devices, parts + claim["slices"])
     return by_container
-
-
-def _stated(spec: Mapping[str, Json], claims: Mapping[str, tuple[int, int]]) -> list[StatedContainer]:
-    """Returns the pod's containers in the order in which they start, without containers that have no name:
-    these cannot be changed.
-    """
-    return [
-        _container(part, container, claims.get(container["name"], (0, 0)))
-        for part in PARTS
-        for container in _list(spec.get(part))
-        if isinstance(container, Mapping) and isinstance(container.get("name"), str)
-    ]
-
-
-def _container(part: str, container: Mapping[str, Json], claimed: tuple[int, int]) -> StatedContainer:
-    resources = _map(container.get("resources"))
-    return StatedContainer(
-        part,
-        container["name"],
-        part == "containers" or container.get("restartPolicy") == "Always",
-        count(container) + claimed[0],
-        slices(container) + claimed[1],
-        _map(resources.get("requests")),
-        _map(resources.get("limits")),
-    )
 
 
 def _rules(task: _Task, resource: Resource) -> AmountRules:
