@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.names import object_of, replicas_of
 from planner.model.podgroup import Assignment, PodGroup
+from planner.model.resolved import SPREAD_CAUSE
 from planner.model.topology import ROOT, Domain, Topology, short
 from planner.model.words import counted, listed, pods
+from planner.request.pod_affinity import ANTI_AFFINITY_CAUSE
 from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
 from planner.search.result import SearchResult
@@ -174,6 +176,10 @@ def _own_levels(result: SearchResult) -> str:
 
 
 def _has_room(place: str, group: PodGroup, best: LevelAttempt) -> str:
+    several = sum(1 for pod_set in group.pod_sets if pod_set.count) > 1
+    if several and not best.fits and best.note in (SPREAD_CAUSE, ANTI_AFFINITY_CAUSE):
+        # How many pods of several classes would fit under rules about their positions is not searched.
+        return f"{place} has no place for all {pods(group.size)} together under {best.note}"
     pod_gpus = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
     gpus = (
         f" ({counted(best.fits * min(pod_gpus), 'GPU')})"

@@ -6,7 +6,7 @@ import pytest
 
 from planner.cluster.build import snapshot
 from planner.model.labels import Requirement, Toleration
-from planner.model.pod import BoundPod, PodShape
+from planner.model.pod import BoundPod, PodShape, SpreadConstraint
 from planner.model.podgroup import Constraint
 from planner.model.topology import HOSTNAME, Topology, short
 from planner.planning.plan import plan
@@ -144,6 +144,17 @@ def test_a_label_of_nodes_that_is_no_level_is_told_what_would_make_it_one():
     assert plan(moment, gang(1, required="cloud.provider.com/pool")).message.endswith(
         "It is a label of 1 node. Would work: one of these levels, a Topology with the level "
         'cloud.provider.com/pool, or bayplan.dev/skip: "true", with which the object is not planned.'
+    )
+
+
+def test_several_pod_sets_under_a_spread_constraint_are_told_no_number_of_pods():
+    """How many of both would fit is not searched; "room for 0" would deny that any pod fits."""
+    moment = cluster("z1/r1: a b\nz2/r2: c d used=8", ("zone", "rack"))
+    spread = (SpreadConstraint("zone", 1, (Requirement("app", "In", ("a",)),)),)
+    pod = replace(shape(gpu=8), labels={"app": "a"}, spread=spread)
+    group = gang(pod_set(2, pod), pod_set(1, shape(gpu=2), name="router"), reserve="none")
+    assert "the cluster has no place for all 3 pods together under topology spread now" in (
+        plan(moment, group).message
     )
 
 
