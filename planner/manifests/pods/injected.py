@@ -16,7 +16,7 @@ from planner.model.errors import InputError, Where
 
 @dataclass(frozen=True, slots=True)
 class InjectedContainer:
-    """A container that pods with the annotation `switch`: "true" get.
+    """A container that pods get whose annotation `switch` is "true" or "True".
 
     `prefix`: of the annotations PREFIX + RESOURCE + `-request` and `-limit` with its amounts. If only one of
     the two is stated, it is both; `defaults`: both by resource, if neither is.
@@ -45,7 +45,7 @@ class InjectedContainer:
 
 
 INJECTED: Sequence[InjectedContainer] = (
-    # GoogleCloudPlatform/gcs-fuse-csi-driver 01870a9d, pkg/webhook/config.go
+    # GoogleCloudPlatform/gcs-fuse-csi-driver 01870a9d, pkg/webhook/config.go and pkg/util/util.go
     InjectedContainer(
         "gke-gcsfuse-sidecar",
         "gke-gcsfuse/volumes",
@@ -70,7 +70,7 @@ def injected(spec: Mapping[str, object], annotations: Mapping[str, object]) -> l
     return [
         {"name": row.name, "restartPolicy": "Always", "resources": row.resources(annotations)}
         for row in INJECTED
-        if annotations.get(row.switch) == "true" and not _has(spec, row.name)
+        if annotations.get(row.switch) in ("true", "True") and not _has(spec, row.name)
     ]
 
 

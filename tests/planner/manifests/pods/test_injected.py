@@ -53,6 +53,11 @@ def test_a_pod_that_has_it_already_gets_no_second(part: str) -> None:
     assert with_injected(spec, MOUNTS) is spec
 
 
+def test_the_annotation_may_be_written_with_a_capital() -> None:
+    """GKE's webhook accepts both."""
+    assert requests({"gke-gcsfuse/volumes": "True"}) == (4250, 8)
+
+
 @pytest.mark.parametrize("annotations", [{}, {"gke-gcsfuse/volumes": "false"}], ids=["none", "false"])
 def test_a_pod_without_the_annotation_gets_none(annotations: dict[str, str]) -> None:
     """The amounts alone add no container."""
