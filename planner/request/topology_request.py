@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from planner.cluster.trees.subtree import Subtree
 from planner.model.labels import ANY
 from planner.model.pod_class import PodClass, merged
 from planner.model.podgroup import Constraint
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
-from planner.model.topology import ROOT, Topology
+from planner.model.topology import ROOT, Domain, Topology
 from planner.model.words import pods
 from planner.request.levels import NVLINK_WORDS, level_key, nvlink_exclusions, nvlink_group_of
 from planner.request.segments import segmented
@@ -24,13 +23,13 @@ from planner.request.validation import Refusal
 
 class GpuLimit(NamedTuple):
     """A limit: the gang may use at most `gpus` GPUs in one domain of the level with the index `level`.
-    `used`: how many of them other pods of the gang use already, by domain. A domain of nodes without the
-    level's label has no limit.
+    `used`: how many of them other pods of the gang use already, by domain: a tree with labels as additional
+    levels has its own `Subtree` of a domain. A domain of nodes without the level's label has no limit.
     """
 
     level: int
     gpus: int
-    used: Mapping[Subtree, int] = MappingProxyType({})
+    used: Mapping[Domain, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.podgroup import Assignment, ReserveMode
 from planner.model.reservation import Reservation, traits_of
-from planner.model.topology import ROOT
+from planner.model.topology import ROOT, Domain
 from planner.request.relaxation import relaxations
 from planner.request.topology_request import TopologyRequest
 from planner.search.level_search import LevelSearch
@@ -47,7 +46,7 @@ def place_class_by_class(
     if request.required > ROOT or len(pod_classes) == 1 or _are_tied(pod_classes):
         return None
     placements: list[Placement] = []
-    gpus: Counter[Subtree] = Counter()
+    gpus: Counter[Domain] = Counter()
     for index in sorted(range(len(pod_classes)), key=lambda index: _size(pod_classes[index]), reverse=True):
         own_request = replace(request, pod_classes=(pod_classes[index],))
         space = search_space(snapshot, tree, occupied=True)
@@ -106,13 +105,13 @@ def _together(tree: TopologyTree, placements: list[Placement]) -> Placement:
     return Placement(tree.root, pod_classes, pods_by_node, 0, exact=False)
 
 
-def _gpus_by_domain(tree: TopologyTree, level: int, placement: Placement) -> dict[Subtree, int]:
+def _gpus_by_domain(tree: TopologyTree, level: int, placement: Placement) -> dict[Domain, int]:
     """Returns the GPUs that the placed pods use in each named domain of the level."""
     hosts = tree.root.leaves_at([host_index for host_index, _ in placement.pods_by_node])
-    used: Counter[Subtree] = Counter()
+    used: Counter[Domain] = Counter()
     for host, (_, counts) in zip(hosts, placement.pods_by_node, strict=True):
         if (domain := tree.branch(host.path[: level + 1])) is not None:
-            used[domain] += sum(
+            used[domain.path] += sum(
                 count * pod_class.shape.gpus
                 for pod_class, count in zip(placement.pod_classes, counts, strict=True)
             )

@@ -50,8 +50,15 @@ class SearchSpace:
         """Returns the eligibility map of the tree for these pod classes, by node labels and the caps."""
         base = self.base
         everywhere = match_of(base.plan_cache, self.tree, pod_classes, divided=base.divided)
-        caps = self.caps if self.gpu_limit is None else (*self.caps, *gpu_cap(*self.gpu_limit, pod_classes))
+        caps = (
+            self.caps if self.gpu_limit is None else (*self.caps, *self._gpu_cap(self.gpu_limit, pod_classes))
+        )
         return capped(base.plan_cache, everywhere, self.tree.root, caps)
+
+    def _gpu_cap(self, limit: GpuLimit, pod_classes: Sequence[PodClass]) -> tuple[DomainCap, ...]:
+        domains = self.tree.levels[limit.level] if limit.used else ()
+        used = {domain: limit.used[domain.path] for domain in domains if domain.path in limit.used}
+        return gpu_cap(limit.level, limit.gpus, used, pod_classes)
 
     @property
     def limited(self) -> bool:

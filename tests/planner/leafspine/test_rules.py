@@ -24,7 +24,10 @@ from planner.model.topology import HOSTNAME, Link, Topology
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
+from planner.request.resolve import resolve
+from planner.request.topology_request import GpuLimit
 from planner.search.place import place
+from planner.search.result import SearchResult
 from tests.builders import gang, node, pod_set, racks, shape, topology
 
 FABRIC = Topology("fabric", ("spine", "leaf", HOSTNAME))
@@ -478,3 +481,34 @@ def test_three_kinds_of_pods_are_placed_within_the_limit_where_the_search_cannot
         used[assignment.node.split("-")[0]] += assignment.count * int(assignment.pod_set[1:])
     assert (answer.decision, sum(used.values())) == ("admitted", 144)
     assert max(used.values()) <= 28
+
+
+def test_the_limit_counts_all_pods_of_a_gang_whose_kinds_are_each_spread_over_a_label(monkeypatch):
+    """Eight GPUs of a leaf: two pods of four GPUs of either kind, whose search together is made to end."""
+    monkeypatch.setattr(
+        "planner.search.place._searched",
+        lambda problem, tree, request, budget: SearchResult(tree, request, None, (), complete=False),
+    )
+    hosts = [
+        node(f"l{leaf}-{row}", labels={"leaf": f"l{leaf}", "row": row}, gpu=8)
+        for leaf in (1, 2)
+        for row in "ab"
+    ]
+    sets = [
+        pod_set(
+            2,
+            replace(
+                shape(gpu=4, cpu=cores),
+                labels={"app": app},
+                spread=(SpreadConstraint("row", 1, (Requirement("app", "In", (app,)),)),),
+            ),
+            name=app,
+        )
+        for app, cores in (("a", 1), ("b", 2))
+    ]
+    asked = resolve(snapshot(hosts, [Topology("fabric", ("leaf", HOSTNAME))]), gang(*sets, reserve="nodes"))
+    best = place(asked.limited_to("fabric", GpuLimit(0, 8))).best
+    assert best is not None
+    assert best.placement is not None
+    pods = [sum(counts) for _, counts in best.placement.pods_by_node]
+    assert pods == [1, 1, 1, 1]
