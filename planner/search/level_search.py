@@ -121,11 +121,11 @@ class LevelSearch:
         except BudgetEnded:
             return self._unended(level, pod_classes)
 
-    def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
-        """Returns the packing of these pod classes in domains that the gang may use if it spans the whole
-        topology.
+    def packing(self, pod_classes: tuple[PodClass, ...], level: int = ROOT) -> DomainPacking:
+        """Returns the packing of these pod classes on the nodes that the gang may use if its placement is at
+        this level; ROOT: if it spans the whole topology.
         """
-        return self._ranking(pod_classes, ROOT, self._use(ROOT), self.space.weights(pod_classes), 0).packing
+        return self._ranking(pod_classes, ROOT, self._use(level), self.space.weights(pod_classes), 0).packing
 
     def _attempt_at(self, pod_classes: tuple[PodClass, ...], level: int) -> LevelAttempt:
         pod_classes = merged(self.space, pod_classes)

@@ -23,6 +23,7 @@ from planner.model.cached_property import cached_property
 from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE
+from planner.model.topology import ROOT
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
 from planner.search.rules.binding_order import BindingOrderCheck, Seat
@@ -134,9 +135,12 @@ class _RuleSearch:
         """
         if self._has_no_place():
             self._complete = True
-        if self._refuted or not self._rooms or not self._rooms[0].is_known:
+        if self._refuted or len(self._rules) > 1 or not self._rooms:
             return None
-        minimums = self._rooms[0].minimums(self._pod_classes[0].count)
+        room = RoomOfDomains(self._level_search, self._pod_classes[0], self._rules[0], ROOT)
+        if not room.is_known:
+            return None
+        minimums = room.minimums(self._pod_classes[0].count)
         placed = placements(self._level_search, self._pod_classes, self._rules, self._required, minimums)
         bindable = map(self._bindable, placed)
         valid = [placement for placement in bindable if placement is not None]

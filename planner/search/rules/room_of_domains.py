@@ -32,25 +32,29 @@ def rooms_of(search: TreeSearch, pod_classes: PodClasses, rules: Sequence[Spread
     if len(pod_classes) > 1:
         return []
     own = [rule for rule in rules if rule.keepers == rule.counted]
-    return [RoomOfDomains(search, pod_classes[0], rule) for rule in own]
+    # A gang that reserves domains may use more nodes if it stays inside one domain than if it spans several.
+    host_index = search.space.tree.topology.host_index
+    return [RoomOfDomains(search, pod_classes[0], rule, host_index) for rule in own]
 
 
 class RoomOfDomains:
     """The domains of a spread constraint with the number of pods of its only class that fit in each.
 
-    Numbers are for as many pods as `pod_class` has, so they hold for fewer pods too.
+    Numbers are for as many pods as `pod_class` has, so they hold for fewer pods too. `level`: that of the
+    placement, on which it depends which nodes the gang may use; at the host level these are the most.
     """
 
-    def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule) -> None:
+    def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule, level: int) -> None:
         self._search, self._pod_class, self._rule = search, _without_rules(pod_class), rule
         # The plan cache is shared by all plans, so the search needs exclusive access.
-        self._room = search.space.base.plan_cache.exclusively(self._room_by_value)
+        self._room = search.space.base.plan_cache.exclusively(lambda: self._room_by_value(level))
 
-    def _room_by_value(self) -> Mapping[str, int]:
+    def _room_by_value(self, placement_level: int) -> Mapping[str, int]:
         refined_tree = refined(self._search.space, (self._rule.spread.key,))
         level = refined_tree.level_of(self._rule.spread.key)
         space, pod_classes = refined_tree.space(self._search.space), (self._pod_class,)
-        packing = self._search.in_space(space, self._search.budget).packing(pod_classes)
+        search = self._search.in_space(space, self._search.budget)
+        packing = search.packing(pod_classes, refined_tree.level(placement_level))
         room = Counter[str]()
 
         def add(branch: Subtree, capacity: DomainCapacity, match: EligibilityMap) -> None:

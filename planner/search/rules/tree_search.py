@@ -16,6 +16,7 @@ from typing import Protocol
 from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
+from planner.model.topology import ROOT
 from planner.search.packing.domain_packing import DomainPacking
 from planner.search.result import LevelSearchResult
 from planner.search.space import SearchSpace
@@ -35,8 +36,10 @@ class TreeSearch(Protocol):
         """
         ...
 
-    def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
-        """Returns the packing, which computes how many pods of these classes fit in a domain."""
+    def packing(self, pod_classes: tuple[PodClass, ...], level: int = ROOT) -> DomainPacking:
+        """Returns the packing, which computes how many pods of these classes fit in a domain, on the nodes
+        that the gang may use if its placement is at this level.
+        """
         ...
 
     def in_space(self, space: SearchSpace, budget: WorkBudget) -> TreeSearch:

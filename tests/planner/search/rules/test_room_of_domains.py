@@ -6,6 +6,7 @@ from planner.cluster.build import snapshot
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod, SpreadConstraint
 from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import GPU, gang, node, pod_set, shape, topology
 
 APP = (Requirement("app", "In", ("a",)),)
@@ -48,3 +49,19 @@ def test_two_constraints_are_refuted_by_either():
     answer = plan(snapshot(hosts, [topology("rack")]), spread(6, rows, SpreadConstraint("rack", 1, APP)))
     assert (answer.decision, answer.warnings) == ("rejected", ())
     assert "room for 4 of 6 pods" in answer.message
+
+
+def test_a_gang_may_hold_a_block_inside_a_zone_that_another_gang_uses():
+    """It cannot hold the zone. In the block, the first three pods that are tried are all in row b."""
+    rows = {"b1/r1": "bb", "b1/r2": "ba", "b2/r3": "bbb"}
+    hosts = [
+        node(f"{rack[3:]}-{place}", labels={"zone": "z", "block": rack[:2], "rack": rack[3:], "row": row})
+        for rack, names in rows.items()
+        for place, row in enumerate(names)
+    ]
+    empty = snapshot(hosts, [topology("zone", "block", "rack", reservable="zone")])
+    other = gang(pod_set(1, shape(selector={"rack": "r3"})), name="default/Job/other")
+    held = reservation_for(empty, other, plan(empty, other))
+    app = replace(shape(gpu=8), labels={"app": "a"}, spread=(SpreadConstraint("row", 1, APP),))
+    answer = plan(empty.with_reservation(held), gang(pod_set(3, app)))
+    assert (answer.decision, answer.domain) == ("admitted", ("z", "b1"))
