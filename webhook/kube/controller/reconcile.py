@@ -312,7 +312,8 @@ def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | N
         is_of_former = reservation.owner_uid not in ("", gang.ref.uid)
         if is_of_former and gang.requests_other_seats(reservation):
             return "it was for a former object of this name"
-    if namespace_of(reservation.gang) in world.observed and not used:
+    # A reservation that was made by hand holds for no gang of a workload, and so is in no namespace.
+    if kind_of(reservation.gang) and namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"
     if ended := no_longer_assigned(reservation, world.kueue, world.unbound_uids, world.snapshot):
         return ended

@@ -70,6 +70,13 @@ def test_what_no_running_pod_uses_is_released():
     assert observed(replace(seen, snapshot=with_pod_of(held, job("a")))) == []
 
 
+def test_a_reservation_made_by_hand_stays():
+    """It is in no namespace, so the mode of a cluster where few namespaces are enforced does not end it."""
+    own = booked(racks(2, 2), job("a")).reservations[0]
+    seen = world(racks(2, 2).with_reservation(replace(own, id="mine", gang="Reservation/mine")))
+    assert reconcile(replace(seen, observed=frozenset({"Reservation"}))) == []
+
+
 def test_gangs_that_lost_a_node_are_not_moved():
     """Bayplan changes nothing in such a namespace."""
     held = with_pod_of(booked(racks(2, 2), job("a")), job("a"))
