@@ -103,7 +103,7 @@ def _unknown_level(
         # JobSet and LeaderWorkerSet accept any node label, and most manifests name that of the node pool.
         works = (
             f"It is a label of {counted(labelled, 'node')}. Would work: one of these levels, a Topology with "
-            f'the level {level}, or bayplan.dev/skip: "true", with which the object is not planned.'
+            f'the level {level}, or, for whoever may skip the plan, bayplan.dev/skip: "true".'
         )
     return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {levels}. {works}")
 

@@ -143,7 +143,7 @@ def test_a_label_of_nodes_that_is_no_level_is_told_what_would_make_it_one():
     moment = snapshot([pooled, node("n2", labels={"rack": "r"})], [topology("rack")])
     assert plan(moment, gang(1, required="cloud.provider.com/pool")).message.endswith(
         "It is a label of 1 node. Would work: one of these levels, a Topology with the level "
-        'cloud.provider.com/pool, or bayplan.dev/skip: "true", with which the object is not planned.'
+        'cloud.provider.com/pool, or, for whoever may skip the plan, bayplan.dev/skip: "true".'
     )
 
 
