@@ -112,14 +112,8 @@ class LevelSearch:
         """Returns the best domain of exactly this level and the number of pods that it holds, with preferred
         levels ignored; no domain and 0 pods if the budget ends first.
         """
-        return self.space.base.plan_cache.exclusively(lambda: self._fits_at(level))
-
-    def _fits_at(self, level: int) -> LevelAttempt:
         pod_classes = relaxations(self.request)[-1]
-        try:
-            return self._attempt_at(pod_classes, level)
-        except BudgetEnded:
-            return self._unended(level, pod_classes)
+        return self._unless_ended(lambda: self._attempt_at(pod_classes, level), level, pod_classes)
 
     def packing(self, pod_classes: tuple[PodClass, ...], level: int = ROOT) -> DomainPacking:
         """Returns the packing of these pod classes on the nodes that the gang may use if its placement is at
@@ -180,7 +174,8 @@ class LevelSearch:
                 branch = placement.branch
                 attempts.append(partial(self._attempt, branch.level, branch, fits, pod_classes))
                 return placement
-            attempts.append(partial(self._failure_later, ranking, match, level, pod_classes, clear=clear))
+            failure = partial(self._failure, ranking, match, level, pod_classes, clear=clear)
+            attempts.append(partial(self._unless_ended, failure, level, pod_classes))
         return None
 
     def _use(self, level: int) -> Exclusivity:
@@ -248,28 +243,24 @@ class LevelSearch:
     def _key_of(self, level: int) -> str:
         return self.space.tree.topology.levels[level] if level > ROOT else ""
 
-    def _failure_later(
-        self,
-        ranking: DomainRanking,
-        match: EligibilityMap,
-        level: int,
-        pod_classes: tuple[PodClass, ...],
-        *,
-        clear: bool,
+    def _unless_ended(
+        self, attempt: Callable[[], LevelAttempt], level: int, pod_classes: Sequence[PodClass]
     ) -> LevelAttempt:
-        """Returns the same as `_failure` after the search; no domain and 0 pods if the budget ends first."""
+        """Returns the attempt, computed while no other search runs; no domain and 0 pods if the budget ends
+        first.
+        """
 
-        def failure() -> LevelAttempt:
+        def computed() -> LevelAttempt:
             try:
-                return self._failure(ranking, match, level, pod_classes, clear=clear)
+                return attempt()
             except BudgetEnded:
-                return self._unended(level, pod_classes)
+                return self._without_domain(level, pod_classes, "the search ended first")
 
-        return self.space.base.plan_cache.exclusively(failure)
+        return self.space.base.plan_cache.exclusively(computed)
 
-    def _unended(self, level: int, pod_classes: Sequence[PodClass]) -> LevelAttempt:
+    def _without_domain(self, level: int, pod_classes: Sequence[PodClass], note: str) -> LevelAttempt:
         wanted = sum(pod_class.count for pod_class in pod_classes)
-        return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
+        return LevelAttempt(self._key_of(level), (), 0, wanted, note)
 
     def _failure(
         self,
@@ -285,8 +276,7 @@ class LevelSearch:
         """
         nearest = ranking.nearest(self.space.capacity, match, level, clear=clear)
         if nearest is None:
-            wanted = sum(pod_class.count for pod_class in pod_classes)
-            return LevelAttempt(self._key_of(level), (), 0, wanted, "no domain is free")
+            return self._without_domain(level, pod_classes, "no domain is free")
         branch, capacity = self.space.domain_at(nearest.path)
         match = _down(self.space, match, nearest.path)
         fits = nearest.fits if len(pod_classes) == 1 else ranking.packing.fits(capacity, match)
