@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.names import object_of, replicas_of
 from planner.model.podgroup import Assignment, PodGroup
-from planner.model.resolved import SPREAD_CAUSE
+from planner.model.resolved import ANTI_AFFINITY_CAUSE, SPREAD_CAUSE
 from planner.model.topology import ROOT, Domain, Topology, short
 from planner.model.words import counted, listed, pods
-from planner.request.pod_affinity import ANTI_AFFINITY_CAUSE
 from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
 from planner.search.result import SearchResult

@@ -20,6 +20,10 @@ SPREAD_CAUSE = "topology spread"
 """The cause of exclusions that enforce a spread constraint, as refusal messages show it."""
 
 
+ANTI_AFFINITY_CAUSE = "pod anti-affinity"
+"""The cause of exclusions that enforce anti-affinity, or affinity over labels that are no level."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeExclusion:
     """Nodes that a pod must not use: those with one of these label values, or (`inside`) all others.

@@ -24,11 +24,11 @@ from planner.model.names import namespace_of
 from planner.model.pod import PodTerm, Spaces, term_matches
 from planner.model.podgroup import Assignment, PodGroup, PodSet
 from planner.model.reservation import reservation_id
-from planner.model.resolved import NodeExclusion, ResolvedPodGroup
+from planner.model.resolved import ANTI_AFFINITY_CAUSE, NodeExclusion, ResolvedPodGroup
 from planner.model.topology import HOSTNAME
 
-ANTI_AFFINITY_CAUSE, AFFINITY_CAUSE = "pod anti-affinity", "pod affinity"
-"""The causes of node exclusions by such terms, for messages."""
+AFFINITY_CAUSE = "pod affinity"
+"""The cause of node exclusions by affinity to other pods, for messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,13 @@ from planner.model.answer import LevelAttempt
 from planner.model.cached_property import cached_property
 from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
-from planner.model.resolved import SPREAD_CAUSE
+from planner.model.resolved import ANTI_AFFINITY_CAUSE, SPREAD_CAUSE
 from planner.model.topology import ROOT
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
 from planner.search.rules.binding_order import BindingOrderCheck, Seat
 from planner.search.rules.pod_set_assignment import assigned_to_pod_sets
 from planner.search.rules.room_of_domains import RoomOfDomains, rooms_of
-from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_of_one_class import placements
 from planner.search.rules.spread_over_labels import (
@@ -327,5 +326,9 @@ def _with_pods_that_fit(
         else:
             min_pods = middle
         middle = (min_pods + max_pods + 1) // 2
-    note = SPREAD_CAUSE if any(pod_class.shape.spread_states for pod_class in pod_classes) else CAUSE
+    note = (
+        SPREAD_CAUSE
+        if any(pod_class.shape.spread_states for pod_class in pod_classes)
+        else ANTI_AFFINITY_CAUSE
+    )
     return (*attempts[:-1], replace(attempts[-1], fits=min_pods, note=note))

@@ -20,7 +20,7 @@ from planner.model.labels import NODE_NAME_FIELD
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod_class import PodClasses
-from planner.model.resolved import NodeExclusion
+from planner.model.resolved import ANTI_AFFINITY_CAUSE, NodeExclusion
 from planner.search.domain_caps import DomainCap, value_of
 from planner.search.result import Placement
 from planner.search.space import SearchSpace
@@ -29,10 +29,6 @@ _MAX_VALUES = 48
 """Maximum number of label values that are tried for pods that must be in one domain of a label; each value is
 a search.
 """
-
-
-CAUSE = "pod anti-affinity"
-"""The cause that refusals name for nodes that are excluded because of rules over labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,7 @@ class LabelRules:
             for value, counts in self._by_value(placement, key):
                 for pair in _anti_affinity_pairs(variant.pod_classes, key):
                     if all(counts[index] for index in pair):
-                        exclusion = NodeExclusion(key, frozenset((value,)), CAUSE)
+                        exclusion = NodeExclusion(key, frozenset((value,)), ANTI_AFFINITY_CAUSE)
                         return Repairs([_excluding(variant, (index,), exclusion) for index in pair])
         for key, names in sorted(
             {rule for pod_class in variant.pod_classes for rule in pod_class.co_located_over}
@@ -152,7 +148,7 @@ class LabelRules:
         - if some counted classes are not keepers: no keepers in any domain of the value
         """
         names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
-        around = _excluding(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
+        around = _excluding(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, ANTI_AFFINITY_CAUSE))
         without = [] if set(rule.counted) == set(rule.keepers) else [around]
         held = {
             branch: sum(counts[index] for index in rule.counted) for branch, counts in pods_by_domain.items()
@@ -185,7 +181,8 @@ class LabelRules:
         }
         values = [*used, *sorted(other_values, key=natural)]
         exclusions = (
-            NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_MAX_VALUES]
+            NodeExclusion(key, frozenset((value,)), ANTI_AFFINITY_CAUSE, inside=True)
+            for value in values[:_MAX_VALUES]
         )
         variants = [_excluding(variant, where, exclusion) for exclusion in exclusions]
         return Repairs(variants, complete=len(values) <= _MAX_VALUES)
