@@ -21,7 +21,7 @@ from planner.model.topology import ROOT
 from planner.search.domain_caps import value_of
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.rules.label_levels import refined
-from planner.search.rules.spread_over_labels import SpreadRule
+from planner.search.rules.spread_over_labels import Minimum, SpreadRule
 from planner.search.rules.tree_search import TreeSearch
 
 
@@ -85,10 +85,8 @@ class RoomOfDomains:
         """
         return not any(room for value, room in self._room.items() if value not in self._rule.existing)
 
-    def minimums(self, count: int) -> Iterator[tuple[Mapping[str, int], Mapping[str, int]]]:
-        """Yields, for each minimum for which `count` pods fit, the largest number of new pods in each domain,
-        and the number that each domain needs to reach the minimum.
-        """
+    def minimums(self, count: int) -> Iterator[Minimum]:
+        """Yields each minimum for which `count` pods fit."""
         rule = self._rule
         for fewest in rule.fewest_numbers(count):
             max_pods = {value: self._max_pods(value, fewest) for value in rule.existing}

@@ -25,11 +25,8 @@ from planner.model.topology import ROOT
 from planner.search.domain_caps import DomainCap
 from planner.search.result import Placement
 from planner.search.rules.label_levels import under_values
-from planner.search.rules.spread_over_labels import SpreadRule
+from planner.search.rules.spread_over_labels import Minimum, SpreadRule
 from planner.search.rules.tree_search import TreeSearch
-
-Minimum = tuple[Mapping[str, int], Mapping[str, int]]
-"""By label value: the largest number of new pods, and how many the domain needs to reach the minimum."""
 
 
 def placements(

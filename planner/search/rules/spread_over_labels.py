@@ -35,6 +35,10 @@ If either maximum is exceeded, the answer says that the placement was not proved
 """
 
 
+Minimum = tuple[Mapping[str, int], Mapping[str, int]]
+"""By label value: the largest number of new pods, and how many the domain needs to reach the minimum."""
+
+
 @dataclass(frozen=True, slots=True)
 class LabelCap:
     """A maximum number of pods in each domain of a label.
