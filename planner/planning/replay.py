@@ -101,7 +101,7 @@ def _fits(snapshot: Snapshot, group: PodGroup, held: Reservation) -> bool:
     if not any(growth.values()):
         return True
     added = defaultdict[str, Counter[str]](Counter)
-    for seat, count in snapshot.bound.empty_seats(held):
+    for seat, count in snapshot.bound.empty_seats(held, terminating_too=True):
         for name, amount in growth.get(seat.pod_set, {}).items():
             added[seat.node][name] += amount * count
     reserved_too = snapshot.with_reservation(held)

@@ -137,7 +137,7 @@ def neighbours_of(
             continue
         traits = dict(reservation.traits)
         space = namespace_of(reservation.gang)
-        for assignment, waiting in snapshot.bound.empty_seats(reservation):
+        for assignment, waiting in snapshot.bound.empty_seats(reservation, terminating_too=True):
             if assignment.pod_set in traits:
                 pod_traits = traits[assignment.pod_set]
                 yield Neighbour(

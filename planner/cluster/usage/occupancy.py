@@ -80,12 +80,16 @@ class Pods(Collection[BoundPod]):
             if belongs_to_gang(pod, gang, reservation_id)
         )
 
-    def empty_seats(self, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
+    def empty_seats(
+        self, reservation: Reservation, *, terminating_too: bool
+    ) -> Iterator[tuple[Assignment, int]]:
         """Yields the assignments of a reservation, each with the number of its pods that are not bound yet.
-        The seat of a terminating pod is kept for the pod that replaces it.
+
+        `terminating_too`: whether the seats of terminating pods count as empty, because other pods will
+        replace these; until then, they still use the seats.
         """
         pods = self.of_gang(reservation.gang, reservation.id)
-        bound_counts = Counter(pod.node for pod in pods if not pod.terminating)
+        bound_counts = Counter(pod.node for pod in pods if not (pod.terminating and terminating_too))
         for assignment in reservation.assignments:
             bound_count = min(assignment.count, bound_counts[assignment.node])
             bound_counts[assignment.node] -= bound_count

@@ -70,10 +70,9 @@ def shrunk_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]
 def empty_seats(snapshot: Snapshot, reservation: Reservation) -> Counter[str]:
     """Returns how many of the gang's seats on each node have no bound pod; only nodes with such seats."""
     seats = Counter[str]()
-    for seat in reservation.assignments:
-        seats[seat.node] += seat.count
-    seats.subtract(pod.node for pod in snapshot.bound.of_gang(reservation.gang, reservation.id))
-    return +seats
+    for seat, count in snapshot.bound.empty_seats(reservation, terminating_too=False):
+        seats[seat.node] += count
+    return seats
 
 
 def seat_amounts(reservation: Reservation) -> dict[str, Mapping[str, int]]:
