@@ -14,7 +14,7 @@ from typing import Any, Literal
 from planner.model.effort.deadline import poll
 from planner.model.errors import Where
 from planner.model.quantity import amount, show
-from webhook.policy.functions.pods import count, slices, whole
+from webhook.policy.functions.pods import count, mapping_of, slices, whole
 
 Json = Any
 Resource = Literal["cpu", "memory"]
@@ -43,15 +43,15 @@ class StatedContainer:
     @staticmethod
     def of(part: str, container: Mapping[str, Json], claimed: tuple[int, int]) -> StatedContainer:
         """Returns the container of a manifest. `claimed`: the GPUs and MIG slices of its device claims."""
-        resources = _mapping(container.get("resources"))
+        resources = mapping_of(container.get("resources"))
         return StatedContainer(
             part,
             container["name"],
             part == "containers" or container.get("restartPolicy") == "Always",
             count(container) + claimed[0],
             slices(container) + claimed[1],
-            _mapping(resources.get("requests")),
-            _mapping(resources.get("limits")),
+            mapping_of(resources.get("requests")),
+            mapping_of(resources.get("limits")),
         )
 
     @property
@@ -207,7 +207,3 @@ def stated(side: Mapping[str, Json], resource: str) -> Json:
         return text if amount(resource, text, Where(), up=True) > 0 else ""
     except ValueError:
         return text
-
-
-def _mapping(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, (dict, Mapping)) else {}

@@ -15,7 +15,7 @@ from planner.model.errors import Where
 from planner.model.quantity import amount
 from webhook.cel import Function
 from webhook.cel.values.stand_in import derived
-from webhook.policy.functions.pods import count
+from webhook.policy.functions.pods import count, mapping_of
 
 Json = Any
 
@@ -42,15 +42,15 @@ def claimed(pod: Json, claims: Json, namespace: Json) -> list[dict[str, Json]]:
     (the numbers of devices of GPU and of MIG classes), `all` (whether it asks for all GPUs or all MIG slices
     of a node, which `gpus` and `slices` do not count).
     """
-    spec = _map(_map(pod).get("spec"))
+    spec = mapping_of(mapping_of(pod).get("spec"))
     used = [
         (_text(claim.get("name")), _text(container.get("name")))
         for part in ("containers", "initContainers")
         for container in _maps(spec.get(part))
-        for claim in _maps(_map(container.get("resources")).get("claims"))
+        for claim in _maps(mapping_of(container.get("resources")).get("claims"))
     ]
     return [
-        _claim(entry, _map(claims), str(namespace), used)
+        _claim(entry, mapping_of(claims), str(namespace), used)
         for entry in _maps(spec.get("resourceClaims"))
         if _text(entry.get("name"))
     ]
@@ -62,10 +62,10 @@ def _claim(
     template = entry.get("resourceClaimTemplateName")
     source = _text(template) or _text(entry.get("resourceClaimName"))
     key = f"{namespace}/{source}"
-    requests = _map(claims.get("templates" if template else "claims")).get(key)
+    requests = mapping_of(claims.get("templates" if template else "claims")).get(key)
     of_domain = bool(template) and any(
         name == source and domain.startswith(f"{namespace}/")
-        for domain, name in _map(claims.get("domains")).items()
+        for domain, name in mapping_of(claims.get("domains")).items()
     )
     counted = _list(requests)
     return {
@@ -96,9 +96,9 @@ def rdma(container: Json) -> dict[str, int]:
 
 
 def _stated(container: Json) -> Iterator[tuple[str, Json]]:
-    resources = _map(_map(container).get("resources"))
+    resources = mapping_of(mapping_of(container).get("resources"))
     for side in ("requests", "limits"):
-        for name, value in _map(resources.get(side)).items():
+        for name, value in mapping_of(resources.get(side)).items():
             yield str(name), value
 
 
@@ -106,9 +106,9 @@ def with_capability(security: Json, capability: Json) -> Json:
     """`capabilities.add(securityContext, "IPC_LOCK")`: the security context with the capability added, unless
     it has that one or `ALL`.
     """
-    context = _map(security)
+    context = mapping_of(security)
     capabilities = context.get("capabilities") or {}
-    have = _map(capabilities).get("add") or []
+    have = mapping_of(capabilities).get("add") or []
     if (
         not isinstance(capabilities, Mapping)
         or not isinstance(have, list)
@@ -124,7 +124,7 @@ def containers(pod: Json) -> list[dict[str, Json]]:
     Each has `index`, `name`, `env` (name and value, as strings), `envFrom` (whether it has the field of this
     name), `mounts` (paths), `security`, `limits`, `gpus` (whole GPUs) and `rdma` (as `rdma.asked`).
     """
-    listed = _list(_map(_map(pod).get("spec")).get("containers"))
+    listed = _list(mapping_of(mapping_of(pod).get("spec")).get("containers"))
     return [
         {
             "index": index,
@@ -133,7 +133,7 @@ def containers(pod: Json) -> list[dict[str, Json]]:
             "envFrom": derived(container.get("envFrom"), bool),
             "mounts": derived(container.get("volumeMounts"), _mount_paths),
             "security": container.get("securityContext"),
-            "limits": _map(_map(container.get("resources")).get("limits")),
+            "limits": mapping_of(mapping_of(container.get("resources")).get("limits")),
             "gpus": count(container),
             "rdma": rdma(container),
         }
@@ -148,10 +148,6 @@ def _variables(env: Json) -> list[dict[str, str]]:
 
 def _mount_paths(mounts: Json) -> list[str]:
     return [_text(mount.get("mountPath")) for mount in _maps(mounts)]
-
-
-def _map(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def _list(value: Json) -> list[Json]:

@@ -36,7 +36,7 @@ from webhook.policy.functions.container_amounts import (
     written,
 )
 from webhook.policy.functions.gpu_shares import GpuPortion, share_of
-from webhook.policy.functions.pods import whole
+from webhook.policy.functions.pods import mapping_of, whole
 
 Json = Any
 
@@ -169,8 +169,8 @@ def _answer(pod: Json, around: Mapping[str, Json]) -> tuple[_Task, _Amounts]:
 
 
 def _spec_and_annotations(pod: Json) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
-    fields = _map(pod)
-    return _map(fields.get("spec")), _map(_map(fields.get("metadata")).get("annotations"))
+    fields = mapping_of(pod)
+    return mapping_of(fields.get("spec")), mapping_of(mapping_of(fields.get("metadata")).get("annotations"))
 
 
 # The nodes change every few seconds, and namespaces may have different settings for the same nodes. The kinds
@@ -286,9 +286,9 @@ def _fits(task: _Task, requests: Mapping[str, int]) -> bool:
 
 def _pod_amounts(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | None:
     """Returns the pod's own request and limit ("" for none) of a resource; None if it states neither."""
-    resources = _map(spec.get("resources"))
-    request = stated(_map(resources.get("requests")), resource)
-    limit = stated(_map(resources.get("limits")), resource)
+    resources = mapping_of(spec.get("resources"))
+    request = stated(mapping_of(resources.get("requests")), resource)
+    limit = stated(mapping_of(resources.get("limits")), resource)
     return None if request == "" and limit == "" else (request, limit)
 
 
@@ -366,13 +366,9 @@ def _with_amounts(holder: Mapping[str, Json], chosen: Mapping[Any, Json]) -> dic
     """Returns a container, or a pod's spec, with these requests and limits."""
     if not chosen:
         return dict(holder)
-    resources = _map(holder.get("resources"))
-    sides = {side: {**_map(resources.get(side)), **chosen} for side in ("requests", "limits")}
+    resources = mapping_of(holder.get("resources"))
+    sides = {side: {**mapping_of(resources.get(side)), **chosen} for side in ("requests", "limits")}
     return {**holder, "resources": {**resources, **sides}}
-
-
-def _map(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def _list(value: Json) -> list[Json]:
