@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClass, PodClasses
@@ -24,6 +25,8 @@ from planner.request.relaxation import relaxations
 from planner.request.topology_request import TopologyRequest
 from planner.search.level_search import LevelSearch
 from planner.search.result import LevelSearchResult, Placement
+from planner.search.rules.beside_placed_classes import PlacedClasses, inside
+from planner.search.rules.bindable_placement import bindable
 from planner.search.rules.spread_over_labels import rules_of
 from planner.search.space import search_space
 
@@ -37,62 +40,106 @@ def place_class_by_class(
     """Returns a placement of all pod classes, each placed beside the classes before it; None if a class then
     does not fit. `run`: the search for a class with rules about the relative positions of its pods.
 
-    None also if there is a single class, if the gang requires a level, or if a rule ties pods of two classes:
-    to place one class at a time could break the rule. Under a limit of GPUs in a domain, each class may
-    use what the classes before it have left. In reserve mode `domain`, each class gets domains of its own,
-    because those of the classes before it count as another gang's: a placement that shares them is missed.
+    None also if there is a single class. If the gang requires a level, the classes are placed in the domain
+    that is best without rules over labels. Under a limit of GPUs in a domain, each class may use what the
+    classes before it have left. In reserve mode `domain`, each class gets domains of its own, because those
+    of the classes before it count as another gang's: a placement that shares them is missed.
     """
     pod_classes = relaxations(request)[-1]
-    if request.required > ROOT or len(pod_classes) == 1 or _are_tied(pod_classes):
+    if len(pod_classes) == 1:
         return None
-    placements: list[Placement] = []
-    gpus: Counter[Domain] = Counter()
-    for index in sorted(range(len(pod_classes)), key=lambda index: _size(pod_classes[index]), reverse=True):
-        own_request = replace(request, pod_classes=(pod_classes[index],))
-        space = search_space(snapshot, tree, occupied=True)
-        if request.gpu_limit is not None:
-            space = replace(space, gpu_limit=request.gpu_limit._replace(used=gpus))
-        search = LevelSearch(space, own_request, mode, WorkBudget())
-        placement = _placed(search, pod_classes[index], run)
-        if placement is None:
+    run_of_classes = _ClassByClass(snapshot, tree, request, mode, run)
+    if request.required == ROOT:
+        return run_of_classes.placed(pod_classes, None)
+    return run_of_classes.in_one_domain(pod_classes)
+
+
+class _ClassByClass:
+    def __init__(
+        self, snapshot: Snapshot, tree: TopologyTree, request: TopologyRequest, mode: ReserveMode, run: Run
+    ) -> None:
+        self._snapshot, self._tree, self._request, self._mode, self._run = snapshot, tree, request, mode, run
+
+    def in_one_domain(self, pod_classes: PodClasses) -> Placement | None:
+        """Returns a placement inside one domain of the required level."""
+        level = self._request.required
+        if self._mode == "domain" and level >= self._tree.topology.reservable_index:
+            return None  # no class has the domain to itself
+        search = self._search(self._snapshot, pod_classes, Counter(), WorkBudget(hard=True))
+        ignoring_rules = search.search(tuple(map(_without_rules, pod_classes)), level)
+        if ignoring_rules.placement is None:
             return None
-        if request.gpu_limit is not None:
-            gpus.update(_gpus_by_domain(tree, request.gpu_limit.level, placement))
-        snapshot = snapshot.with_reservation(_reservation_of(tree, index, placement))
-        placements.append(placement)
-    return _together(tree, placements)
+        return self.placed(pod_classes, ignoring_rules.placement.branch)
 
+    def placed(self, pod_classes: PodClasses, domain: Subtree | None) -> Placement | None:
+        """Returns a placement of the classes, all inside the domain, if one is given."""
+        snapshot, gpus = self._snapshot, Counter[Domain]()
+        before = PlacedClasses(self._tree)
+        placements: list[Placement] = []
+        kept_inside = inside(frozenset(self._tree.names(domain))) if domain else None
+        for index in sorted(range(len(pod_classes)), key=lambda index: _turn(pod_classes, index)):
+            pod_class = before.rules_beside(pod_classes[index])
+            if kept_inside is not None:
+                shape = pod_class.shape
+                shape = replace(shape, exclusions=(*shape.exclusions, kept_inside))
+                pod_class = replace(pod_class, shape=shape)
+            search = self._search(snapshot, (pod_class,), gpus, WorkBudget())
+            placement = self._placed(search, pod_class)
+            if placement is None:
+                return None
+            placement = _with_rules_of(pod_classes[index], placement)
+            if self._request.gpu_limit is not None:
+                gpus.update(_gpus_by_domain(self._tree, self._request.gpu_limit.level, placement))
+            hosts = self._tree.root.leaves_at([host_index for host_index, _ in placement.pods_by_node])
+            counts = [sum(counts) for _, counts in placement.pods_by_node]
+            before.add(pod_classes[index], [(host.node, n) for host, n in zip(hosts, counts, strict=True)])
+            snapshot = snapshot.with_reservation(_reservation_of(self._tree, index, placement))
+            placements.append(placement)
+        together = _together(domain or self._tree.root, placements)
+        rules = rules_of(together.pod_classes)
+        return bindable(search, rules, together) if rules else together
 
-def _are_tied(pod_classes: PodClasses) -> bool:
-    """Reports whether a rule ties the nodes of a class's pods to the nodes of another class's pods."""
-    spread = any(len({*rule.keepers, *rule.counted}) > 1 for rule in rules_of(pod_classes))
-    return spread or any(
-        pod_class.is_split or not _related_pod_sets(pod_class) <= set(pod_class.names)
-        for pod_class in pod_classes
-    )
+    def _search(
+        self, snapshot: Snapshot, pod_classes: PodClasses, gpus: Counter[Domain], budget: WorkBudget
+    ) -> LevelSearch:
+        limit = self._request.gpu_limit
+        space = search_space(snapshot, self._tree, occupied=True)
+        space = replace(space, gpu_limit=limit and limit._replace(used=gpus))
+        return LevelSearch(space, replace(self._request, pod_classes=pod_classes), self._mode, budget)
 
-
-def _related_pod_sets(pod_class: PodClass) -> set[str]:
-    """Returns the PodSets that the class's rules of affinity and anti-affinity name."""
-    apart = (name for _, name in (*pod_class.anti_affinity_with, *pod_class.anti_affinity_over))
-    together = (names for _, names in (*pod_class.co_located_over, *pod_class.co_located_at))
-    return {*apart, *(name for names in together for name in names)}
-
-
-def _placed(search: LevelSearch, pod_class: PodClass, run: Run) -> Placement | None:
-    if not pod_class.is_tied:
+    def _placed(self, search: LevelSearch, pod_class: PodClass) -> Placement | None:
+        if pod_class.is_tied:
+            return self._run(search, (pod_class,), ROOT).placement
         return search.anywhere((pod_class,))
-    placement = run(search, (pod_class,), ROOT).placement
-    if placement is None or not pod_class.shape.spread_states or search.mode != "domain":
-        return placement
-    # The gang's plan pins the pods to whole domains of the reservable level. In a placement inside a finer
-    # domain, the search proved only that the pods can be bound one by one on the nodes of that domain.
-    finer = placement.branch.level > search.space.tree.topology.reservable_index
-    return None if finer else placement
 
 
-def _together(tree: TopologyTree, placements: list[Placement]) -> Placement:
-    """Returns the placement of the pod classes of all these placements."""
+def _turn(pod_classes: PodClasses, index: int) -> tuple[bool, int, int, int]:
+    """Returns the sort key of a class: the largest pods first, but before them those that a spread constraint
+    of other classes counts and that need not satisfy it, because they may be on any node.
+    """
+    gpus, memory, cpu = _size(pod_classes[index])
+    is_only_counted = any(
+        index in rule.counted and index not in rule.keepers for rule in rules_of(pod_classes)
+    )
+    return (not is_only_counted, -gpus, -memory, -cpu)
+
+
+def _without_rules(pod_class: PodClass) -> PodClass:
+    """Returns the class without rules over labels, so that a search of the tree alone serves it."""
+    shape = replace(pod_class.shape, spread_states=())
+    return replace(pod_class, shape=shape, anti_affinity_over=(), co_located_over=())
+
+
+def _with_rules_of(pod_class: PodClass, placement: Placement) -> Placement:
+    """Returns the placement of this class's pods with the class's own rules, without the exclusions of nodes
+    that stand for its rules about other classes.
+    """
+    pieces = [replace(pod_class, parts=piece.parts, count=piece.count) for piece in placement.pod_classes]
+    return replace(placement, pod_classes=tuple(pieces))
+
+
+def _together(domain: Subtree, placements: list[Placement]) -> Placement:
+    """Returns the placement in the domain of the pod classes of all these placements."""
     pod_classes = tuple([pod_class for placement in placements for pod_class in placement.pod_classes])
     rows: dict[int, list[int]] = {}
     start = 0
@@ -102,7 +149,7 @@ def _together(tree: TopologyTree, placements: list[Placement]) -> Placement:
             row[start : start + len(counts)] = counts
         start += len(placement.pod_classes)
     pods_by_node = [(host_index, tuple(counts)) for host_index, counts in sorted(rows.items())]
-    return Placement(tree.root, pod_classes, pods_by_node, 0, exact=False)
+    return Placement(domain, pod_classes, pods_by_node, 0, exact=False)
 
 
 def _gpus_by_domain(tree: TopologyTree, level: int, placement: Placement) -> dict[Domain, int]:

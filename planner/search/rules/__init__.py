@@ -13,6 +13,8 @@ the rules. The *existing* pods of a spread constraint are those that it counts b
 - `spread_over_labels`: spread constraints as caps on the pods of each domain
 - `room_of_domains`: the pods of one class that fit in each domain of a label; proves that there is no place
 - `spread_of_one_class`: one pod class with one constraint: a placement wherever that room is enough
+- `beside_placed_classes`: the rules of a pod class beside classes of the gang that are placed already
+- `bindable_placement`: whether a placement satisfies the spread constraints, also while pods are bound
 - `pod_set_assignment`: which pods of a class belong to which PodSet, if a spread constraint depends on it
 - `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
 - `label_levels`: a tree in which labels are additional levels
