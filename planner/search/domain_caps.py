@@ -87,21 +87,36 @@ class LevelCaps:
     def __init__(self, caps: Iterable[DomainCap]) -> None:
         self._by_value: dict[str, list[DomainCap]] = {}
         self._of_others: list[DomainCap] = []  # caps with a default: they apply to values that no cap names
+        self._default: tuple[CountCap, ...] = ()
         for cap in caps:
             own_values = cap.named_values()
             for value in own_values:
                 self._by_value.setdefault(value, list(self._of_others)).append(cap)
             if cap.default_cap is not None:
                 self._of_others.append(cap)
+                self._default = (*self._default, (cap.keepers, cap.counted, cap.default_cap))
                 for value in self._by_value.keys() - own_values:
                     self._by_value[value].append(cap)
+
+    def common(self, branches: Sequence[Subtree]) -> tuple[CountCap, ...] | None:
+        """Returns the caps of each of these domains if no cap names any of them; None if one is named, or has
+        no name of its own.
+
+        Most hosts of a large tree are equal under a spread constraint over hosts.
+        """
+        are_equal = all(branch.has_name for branch in branches) and self._by_value.keys().isdisjoint(
+            map(value_of, branches)
+        )
+        return self._default if are_equal else None
 
     def of(self, branch: Subtree) -> tuple[CountCap, ...]:
         """Returns the caps of one domain of the level, in the order in which they were given."""
         if not branch.has_name:
             return ()
-        caps = self._by_value.get(value_of(branch), self._of_others)
-        return tuple([count_cap for cap in caps if (count_cap := cap.of(branch))]) if caps else ()
+        caps = self._by_value.get(value_of(branch))
+        if caps is None:
+            return self._default
+        return tuple([count_cap for cap in caps if (count_cap := cap.of(branch))])
 
 
 def value_of(branch: Subtree) -> str:

@@ -11,8 +11,9 @@ when pods and reservations change.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked
@@ -23,10 +24,9 @@ from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
-from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 from planner.model.topology import ROOT
-from planner.node.eligibility import label_obstacle, preference
+from planner.node.eligibility import is_excluded, label_obstacle, preference
 from planner.search.domain_caps import CountCap, DomainCap, LevelCaps
 
 
@@ -96,7 +96,13 @@ def capped(
     def within(match: EligibilityMap, branch: Subtree) -> EligibilityMap:
         if finest > branch.level and branch.children:
             former = match.of_children(len(branch.children))
-            children = tuple(map(within, former, branch.children))
+            common = caps_at[finest].common(branch.children) if branch.level == finest - 1 else None
+            if common is None:
+                children = tuple(map(within, former, branch.children))
+            elif match.children:
+                children = tuple([child.under(common) for child in former])
+            else:
+                children = (match.under(common),) * len(former)
             if any(map(operator.is_not, children, former)):
                 match = joined(children)
         level_caps = caps_at.get(branch.level)
@@ -123,6 +129,9 @@ def matched_children(
         yield place, child, child_match
         place += child.span
 
+
+_OTHER = "\0"
+"""Stands for every label value that no constraint mentions; no label has it."""
 
 UNNAMED = Node("", {}, {})
 """Represents every node that the request does not name."""
@@ -171,16 +180,22 @@ def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
 class _Matching:
     """Evaluates the label constraints of pod classes for nodes and domains.
 
-    Nodes with the same values of the relevant labels are evaluated once. A domain is evaluated again only if
-    one of its nodes was added, removed or relabelled, because the tree then has another branch for it.
+    Nodes with the same values of the relevant labels are evaluated once. Values that no term mentions count
+    as the same value, and of exclusions, which may list thousands of nodes, it matters only which of them
+    keep pods away. So a constraint on host names is evaluated for the hosts that it names, not for each node.
+
+    A domain is evaluated again only if one of its nodes was added, removed or relabelled, because the tree
+    then has another branch for it.
     """
 
     def __init__(self, pod_classes: Sequence[PodClass], *, divided: bool) -> None:
         self._pod_classes = pod_classes
-        labels = {key for pod_class in pod_classes for key in _keys(pod_class.shape)}
-        self._keys = sorted(labels | ({PRODUCT_LABEL} if divided else set()))
-        self._node_names = _names(pod_classes)
-        self._by_value: dict[tuple[str | None, ...], EligibilityMap] = {}
+        shapes = [pod_class.shape for pod_class in pod_classes]
+        self._exclusions = list(dict.fromkeys(chain.from_iterable(shape.exclusions for shape in shapes)))
+        self._mentioned = _mentioned(shapes)
+        if divided:
+            self._mentioned[PRODUCT_LABEL] = None
+        self._by_value: dict[tuple[str | bool | None, ...], EligibilityMap] = {}
         self._maps: dict[object, EligibilityMap] = {}
         self._map_of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
 
@@ -193,11 +208,12 @@ class _Matching:
         match = self._map_of.get(tree.root)
         if match is not None:
             return match
-        if self._node_names is None or self._keys != [NODE_NAME_FIELD] or not tree.places_are_paths:
+        names = self._mentioned.get(NODE_NAME_FIELD, frozenset())
+        keys = {*self._mentioned, *(exclusion.key for exclusion in self._exclusions)}
+        if names is None or keys != {NODE_NAME_FIELD} or not tree.places_are_paths:
             return self._match(tree, tree.root, None)
-        reached = {
-            branch for name in self._node_names if name in tree.places for branch in tree.branches_to(name)
-        }
+        names = names.union(*(exclusion.values for exclusion in self._exclusions))
+        reached = {branch for name in names if name in tree.places for branch in tree.branches_to(name)}
         return self._match(tree, tree.root, reached)
 
     def _match(self, tree: TopologyTree, branch: Subtree, reached: Set[Subtree] | None) -> EligibilityMap:
@@ -220,9 +236,16 @@ class _Matching:
         return self._maps.setdefault(children, EligibilityMap((), 0, children, chunks))
 
     def _host(self, node: Node) -> EligibilityMap:
-        # Named nodes are distinguished by name; all others by their labels.
-        name = node.name if self._node_names is None or node.name in self._node_names else ""
-        values = tuple([name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
+        values: list[str | bool | None] = []
+        for key, mentioned in self._mentioned.items():
+            value = node.name if key == NODE_NAME_FIELD else node.labels.get(key)
+            is_other = mentioned is not None and value is not None and value not in mentioned
+            values.append(_OTHER if is_other else value)
+        values += [is_excluded(exclusion, node) for exclusion in self._exclusions]
+        return self._of_values(tuple(values), node)
+
+    def _of_values(self, values: tuple[str | bool | None, ...], node: Node) -> EligibilityMap:
+        """Returns the map of all nodes with these values; `node`: any of them."""
         match = self._by_value.get(values)
         if match is None:
             reasons = tuple(
@@ -253,31 +276,21 @@ when the tree is rebuilt.
 """
 
 
-def _names(pod_classes: Sequence[PodClass]) -> frozenset[str] | None:
-    """Returns the node names in affinity terms and exclusions; None if a term constrains names by an operator
-    other than In and NotIn.
+def _mentioned(shapes: Iterable[PodShape]) -> dict[str, frozenset[str] | None]:
+    """Returns by label key the values that node selectors and affinity terms mention; None if a term compares
+    numbers, so that each value matters.
     """
-    shapes = [pod_class.shape for pod_class in pod_classes]
-    terms = [term for shape in shapes for term in (*shape.affinity, *(term for _, term in shape.preferences))]
-    requirements = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]
-    if any(r.operator not in ("In", "NotIn") for r in requirements):
-        return None
-    excluded_names = (
-        exclusion.values
-        for shape in shapes
-        for exclusion in shape.exclusions
-        if exclusion.key == NODE_NAME_FIELD
-    )
-    return frozenset(name for r in requirements for name in r.values).union(*excluded_names)
-
-
-def _keys(shape: ResolvedShape) -> set[str]:
-    terms = (*shape.affinity, *(term for _, term in shape.preferences))
-    return {
-        *shape.node_selector,
-        *(requirement.key for term in terms for requirement in term),
-        *(exclusion.key for exclusion in shape.exclusions),
-    }
+    mentioned: dict[str, set[str]] = {}
+    compared: set[str] = set()
+    for shape in shapes:
+        for key, value in shape.node_selector.items():
+            mentioned.setdefault(key, set()).add(value)
+        for term in (*shape.affinity, *(term for _, term in shape.preferences)):
+            for requirement in term:
+                mentioned.setdefault(requirement.key, set()).update(requirement.values)
+                if requirement.operator in ("Gt", "Lt"):
+                    compared.add(requirement.key)
+    return {key: None if key in compared else frozenset(values) for key, values in sorted(mentioned.items())}
 
 
 def _penalty(shape: PodShape, node: Node) -> int:

@@ -37,7 +37,8 @@ class RefinedTree:
     """The refined tree, and the `plain` tree without label levels.
 
     `levels`: by level of the plain tree, its index in the refined tree. `keys`: by label, the index of its
-    level. `recurring`: labels with a value under several parents. `steps`: the insertions, in order.
+    level. `recurring`: labels with a value under several parents. `steps`: the insertions, in order. `drawn`:
+    for labels that no node has, by label, the value of each node.
     """
 
     plain: TopologyTree
@@ -46,6 +47,7 @@ class RefinedTree:
     keys: dict[str, int]
     recurring: frozenset[str]
     steps: tuple[_Step, ...]
+    drawn: Mapping[str, Mapping[str, str]]
 
     def space(self, plain: SearchSpace) -> SearchSpace:
         """Returns the search space of the refined tree for a search space of the plain tree.
@@ -137,27 +139,27 @@ class _Step:
 
 REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], RefinedTree] = CacheSection("refined trees")
 """Keyed by `TopologyTree.lasting` and the labels. An entry is stale if the tree has another root, because a
-node was added, removed or relabelled. It is then computed again under the same key, so that old trees do not
-accumulate. Of its nodes, only the labels are read.
+node was added, removed or relabelled, or if a drawn label has another mapping. It is then computed again
+under the same key, so that old trees do not accumulate. Of its nodes, only the labels are read.
 """
 
 
-def refined(
-    space: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
-) -> RefinedTree:
+def refined(space: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]]) -> RefinedTree:
     """Returns the tree of the search space with the domains of the labels `keys` as additional levels, cached
     until a node changes.
 
-    `drawn`: for labels that no node has, by label, the value of each node; the result is then not cached.
+    `drawn`: for labels that no node has, by label, the value of each node. The searches for a gang draw the
+    same mappings each time; these are compared by identity, because they have an entry for each node.
     """
     sorted_keys = tuple(sorted(set(keys)))
-    if drawn:
-        return _refined(space.tree, sorted_keys, drawn)
     return space.base.plan_cache.entry(
         REFINED_TREES,
         (space.tree.lasting, sorted_keys),
-        lambda: _refined(space.tree, sorted_keys, {}),
-        fresh=lambda tree: tree.plain.root is space.tree.root,
+        lambda: _refined(space.tree, sorted_keys, drawn),
+        fresh=lambda tree: (
+            tree.plain.root is space.tree.root
+            and all(tree.drawn[key] is values for key, values in drawn.items())
+        ),
     )
 
 
@@ -186,7 +188,7 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
         # The level of the topology keeps its name; no label has the other one.
         name = f"{key}\0label" if key in finer.topology.levels else key
         finer = TopologyTree(_with_level(finer.topology, name, level), tree.cluster, root, finer.places)
-    return RefinedTree(tree, finer, tuple(levels), label_levels, frozenset(recurring), tuple(steps))
+    return RefinedTree(tree, finer, tuple(levels), label_levels, frozenset(recurring), tuple(steps), drawn)
 
 
 def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str]) -> int:

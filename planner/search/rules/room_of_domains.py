@@ -50,7 +50,7 @@ class RoomOfDomains:
         self._room = search.space.base.plan_cache.exclusively(lambda: self._room_by_value(level))
 
     def _room_by_value(self, placement_level: int) -> Mapping[str, int]:
-        refined_tree = refined(self._search.space, (self._rule.spread.key,))
+        refined_tree = refined(self._search.space, (self._rule.spread.key,), {})
         level = refined_tree.level_of(self._rule.spread.key)
         space, pod_classes = refined_tree.space(self._search.space), (self._pod_class,)
         search = self._search.in_space(space, self._search.budget)

@@ -97,9 +97,15 @@ class SpreadRule:
         return {value: max(0, fewest - n) for value, n in self.existing.items()}
 
     def limited(self, fewest: int) -> LabelCap:
-        """Returns the cap on new pods in each domain if the minimum is `fewest`."""
-        values = {value: fewest + self.spread.skew - n for value, n in self.existing.items()}
-        return replace(self.without_maximums, values=values)
+        """Returns the cap on new pods in each domain if the minimum is `fewest`.
+
+        Only domains with existing pods are listed, so that a constraint over thousands of nodes has few
+        different caps. Nodes to which the constraint does not apply have the default, too: keepers never use
+        them.
+        """
+        max_pods = fewest + self.spread.skew
+        values = {value: max_pods - n for value, n in self.existing.items() if n}
+        return replace(self.without_maximums, values=values, default_cap=max_pods)
 
     @property
     def without_maximums(self) -> LabelCap:
@@ -292,7 +298,8 @@ def _cut(
         limits.append(replace(rule.limited(n), keepers=keepers, counted=counted))
         filling = tuple(piece for piece in counted if sets[piece] >> number & 1)
         if filling:
-            lacking = replace(rule.without_maximums, values=rule.lacking(n), default_cap=0)
+            values = {value: number for value, number in rule.lacking(n).items() if number}
+            lacking = replace(rule.without_maximums, values=values, default_cap=0)
             limits.append(replace(lacking, keepers=filling, counted=filling))
     return SpreadVariant(tuple(pieces), tuple(cut_from), tuple(limits))
 

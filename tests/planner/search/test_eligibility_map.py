@@ -1,13 +1,27 @@
-"""Which nodes a pod may use is remembered for pods with the same constraints only."""
+"""Which nodes a pod may use is computed for nodes with equal labels once, and remembered for pods with the
+same constraints only.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from planner.cluster.build import snapshot
+from planner.cluster.plan_cache import PlanCache
+from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.pod import PodShape
+from planner.model.pod_class import PodClass
+from planner.model.resolved import NodeExclusion, ResolvedShape
+from planner.model.topology import HOSTNAME
+from planner.node.eligibility import label_obstacle, preference
 from planner.planning.plan import plan
-from tests.builders import GPU, gang, node, pod_set
+from planner.search import eligibility_map
+from planner.search.eligibility_map import match_of
+from tests.builders import GPU, gang, node, pod_set, racks, topology
 
 PRODUCT = "nvidia.com/gpu.product"
 
@@ -21,3 +35,73 @@ def test_pods_with_two_gpus_do_not_decide_for_pods_that_also_want_two_time_slice
     assert plan(moment, gang(pod_set(1, PodShape(requests)))).decision == "admitted"
     greedy = PodShape({**requests, "nvidia.com/gpu.shared": 2})
     assert plan(moment, gang(pod_set(1, greedy))).decision == "rejected"
+
+
+def class_of(shape: ResolvedShape) -> PodClass:
+    return PodClass((("worker", 1),), 1, shape)
+
+
+NAMES = ("r1-n1", "r2-n2", "r2-n3")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ResolvedShape({}, affinity=((Requirement(HOSTNAME, "In", NAMES),),)),
+        ResolvedShape({}, affinity=((Requirement(NODE_NAME_FIELD, "NotIn", NAMES),),)),
+        ResolvedShape({}, exclusions=(NodeExclusion(NODE_NAME_FIELD, frozenset(NAMES), "spread"),)),
+        ResolvedShape({}, exclusions=(NodeExclusion("rack", frozenset(("r1", "r3")), "spread"),)),
+    ],
+)
+def test_constraints_on_names_are_evaluated_for_named_nodes_and_one_other(monkeypatch, shape) -> None:
+    evaluated = []
+    monkeypatch.setattr(
+        eligibility_map,
+        "label_obstacle",
+        lambda shape, node, **words: evaluated.append(node.name) or label_obstacle(shape, node, **words),
+    )
+    moment = racks(20, 10)
+    match_of(PlanCache(), moment.base.trees["topo"], (class_of(shape),), divided=False)
+    assert len(evaluated) <= len(NAMES) + 1
+
+
+VALUES = ("1", "2", "3")
+
+requirements = st.builds(
+    Requirement,
+    st.sampled_from(("size", "pool", HOSTNAME, NODE_NAME_FIELD)),
+    st.sampled_from(("In", "NotIn")),
+    st.lists(st.sampled_from((*VALUES, "n0", "n3")), min_size=1, max_size=2).map(tuple),
+) | st.builds(
+    lambda key, operator: Requirement(key, operator, ("2",) if operator in ("Gt", "Lt") else ()),
+    st.sampled_from(("size", "pool")),
+    st.sampled_from(("Gt", "Lt", "Exists", "DoesNotExist")),
+)
+terms = st.lists(requirements, min_size=1, max_size=2).map(tuple)
+exclusions = st.builds(
+    NodeExclusion,
+    st.sampled_from(("size", "pool", NODE_NAME_FIELD)),
+    st.sets(st.sampled_from((*VALUES, "n1", "n2")), min_size=1).map(frozenset),
+    st.just("spread"),
+    inside=st.booleans(),
+)
+shapes = st.builds(
+    ResolvedShape,
+    st.just({}),
+    node_selector=st.dictionaries(st.just("pool"), st.sampled_from(VALUES), max_size=1),
+    affinity=st.lists(terms, max_size=2).map(tuple),
+    preferences=st.lists(st.tuples(st.integers(1, 9), terms), max_size=2).map(tuple),
+    exclusions=st.lists(exclusions, max_size=2).map(tuple),
+)
+labels = st.fixed_dictionaries({}, optional=dict.fromkeys(("size", "pool"), st.sampled_from(VALUES)))
+
+
+@given(st.lists(labels, min_size=1, max_size=6), st.lists(shapes, min_size=1, max_size=2))
+def test_each_node_has_the_causes_and_the_penalty_of_its_own_labels(rows, shapes) -> None:
+    nodes = [node(f"n{place}", labels=row) for place, row in enumerate(rows)]
+    tree = snapshot(nodes, [topology()]).base.trees["topo"]
+    match = match_of(PlanCache(), tree, tuple(map(class_of, shapes)), divided=False)
+    for own, host in zip(tree.nodes, match.of_children(len(nodes)), strict=True):
+        assert host.why == tuple(label_obstacle(shape, own) for shape in shapes)
+        missed = (sum(weight for weight, _ in shape.preferences) - preference(shape, own) for shape in shapes)
+        assert host.penalty == sum(missed)

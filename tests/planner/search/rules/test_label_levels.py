@@ -8,6 +8,7 @@ from planner.cluster.build import snapshot
 from planner.model.labels import Requirement, Taint
 from planner.model.pod import SpreadConstraint
 from planner.planning.plan import plan
+from planner.search.rules import label_levels
 from tests.builders import gang, node, pod_set, shape, topology
 
 
@@ -20,3 +21,25 @@ def test_a_node_that_is_tainted_is_none_of_the_empty_cluster_after_a_gang_that_i
     tainted = moment.with_node(replace(moment.nodes["b"], taints=(Taint("repair"),)))
     assert plan(tainted, spread).decision == "rejected"
     assert plan(tainted, gang(2)).decision == "rejected"
+
+
+def test_a_tree_is_refined_once_for_all_searches_of_gangs_with_pods_that_need_not_be_spread(monkeypatch):
+    """The launcher counts for the constraint of the workers, which applies to the nodes of one pool only."""
+    rule = SpreadConstraint("row", 1, (Requirement("app", "In", ("a",)),))
+    worker = replace(shape(gpu=8, selector={"pool": "x"}), labels={"app": "a"}, spread=(rule,))
+    launcher = replace(shape(cpu=1), labels={"app": "a"})
+    nodes = [
+        node(f"n{place}", labels={"row": f"row{place % 3}", "pool": "y" if place % 4 else "x"})
+        for place in range(24)
+    ]
+    refined = []
+    refine = label_levels._refined
+    monkeypatch.setattr(
+        label_levels, "_refined", lambda *arguments: refined.append(arguments) or refine(*arguments)
+    )
+    moment = snapshot(nodes, [topology()])
+    for workers in (4, 5, 6):
+        plan(moment, gang(pod_set(workers, worker), pod_set(2, launcher, name="launcher"), reserve="nodes"))
+        assert len(refined) == 1
+    plan(moment.with_node(node("m", labels={"row": "row1", "pool": "x"})), gang(pod_set(4, worker)))
+    assert len(refined) == 2
