@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from planner.model.answer import LevelAttempt
 from planner.model.cached_property import cached_property
@@ -24,7 +25,7 @@ from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import ANTI_AFFINITY_CAUSE, SPREAD_CAUSE
 from planner.model.topology import ROOT
-from planner.search.result import LevelSearchResult, Placement
+from planner.search.result import Attempts, LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
 from planner.search.rules.bindable_placement import bindable
 from planner.search.rules.room_of_domains import RoomOfDomains, rooms_of
@@ -58,7 +59,7 @@ def place_by_rules(level_search: TreeSearch, pod_classes: PodClasses, required: 
     """Returns the best placement inside one domain of the required level that satisfies every rule.
 
     Without a placement, and unless the budget is hard, the last attempt has the number of pods that would fit
-    under the rules (0 for several pod classes).
+    under the rules (0 for several pod classes). It is computed when the attempt is read.
     """
     result = _RuleSearch(
         level_search,
@@ -74,7 +75,10 @@ def place_by_rules(level_search: TreeSearch, pod_classes: PodClasses, required: 
         result = LevelSearchResult(None, ignoring_rules.attempts, complete)
     if level_search.budget.hard:
         return result
-    return replace(result, attempts=_with_pods_that_fit(level_search, pod_classes, required, result.attempts))
+    attempts = result.attempts
+    under_rules = partial(_with_pods_that_fit, level_search, pod_classes, required, attempts)
+    earlier = [partial(attempts.__getitem__, place) for place in range(len(attempts) - 1)]
+    return replace(result, attempts=Attempts([*earlier, under_rules]))
 
 
 class _RuleSearch:
@@ -235,15 +239,16 @@ def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[
 
 def _with_pods_that_fit(
     level_search: TreeSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
-) -> tuple[LevelAttempt, ...]:
-    """Returns the attempts, the last one with the largest number of pods for which a search found a placement
-    under the rules, and a note with the cause. The number is found by bisection over one pod class; it is 0
-    for several pod classes.
+) -> LevelAttempt:
+    """Returns the last attempt with the largest number of pods for which a search found a placement under the
+    rules, and a note with the cause. The number is found by bisection over one pod class; it is 0 for several
+    pod classes.
     """
-    min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
+    attempt = attempts[-1]
+    min_pods, max_pods = 0, attempt.fits if len(pod_classes) == 1 else 0
     max_pods = min(
         max_pods,
-        attempts[-1].wanted - 1,
+        attempt.wanted - 1,
         *(max_pods_of(level_search, pod_class) for pod_class in pod_classes),
     )
     for room in rooms_of(level_search, pod_classes, rules_of(pod_classes)):
@@ -267,4 +272,4 @@ def _with_pods_that_fit(
         if any(pod_class.shape.spread_states for pod_class in pod_classes)
         else ANTI_AFFINITY_CAUSE
     )
-    return (*attempts[:-1], replace(attempts[-1], fits=min_pods, note=note))
+    return replace(attempt, fits=min_pods, note=note)

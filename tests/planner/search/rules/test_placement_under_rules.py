@@ -18,6 +18,9 @@ from planner.model.errors import Where
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodSet
 from planner.planning.plan import plan
+from planner.request.resolve import resolve
+from planner.search.place import place
+from planner.search.rules import placement_under_rules
 from tests.builders import amounts, gang, node, topology
 
 RACKS, HOSTS = 64, 18
@@ -104,3 +107,17 @@ def test_more_pods_than_values_are_refused_with_the_number_that_would_work(momen
     answer = plan(moment, gang(pods(count, apart=(key, "a")), reserve="nodes"))
     assert (answer.decision, answer.warnings) == ("rejected", ())
     assert f"Would work: {count - 1} pods" in answer.message
+
+
+def test_how_many_pods_fit_is_searched_only_if_an_answer_reads_it(monkeypatch, moment: Snapshot) -> None:
+    """There are 40 rows, so 41 pods apart over rows have no place; that 40 have takes several searches."""
+    searches = []
+    run = placement_under_rules._RuleSearch.result
+    monkeypatch.setattr(
+        placement_under_rules._RuleSearch, "result", lambda search: searches.append(1) or run(search)
+    )
+    problem = resolve(moment, gang(pods(41, apart=("row", "a")), reserve="nodes"))
+    outcome = place(problem)
+    assert (outcome.best, len(searches)) == (None, 1)
+    assert outcome.results[0].attempts[-1].fits == 40
+    assert len(searches) > 1
