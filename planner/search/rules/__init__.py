@@ -12,7 +12,8 @@ the rules. The *existing* pods of a spread constraint are those that it counts b
 - `rule_repairs`: the rules that a placement breaks, and the variants of a request that satisfy them
 - `spread_over_labels`: spread constraints as caps on the pods of each domain
 - `room_of_domains`: the pods of one class that fit in each domain of a label; proves that there is no place
-- `spread_of_one_class`: one pod class with one constraint: a placement wherever that room is enough
+- `spread_of_one_class`: one pod class: a placement wherever that room is enough, if the search ends early
+- `spread_one_by_one`: how many pods of a class go where under several constraints, in an order of binding
 - `beside_placed_classes`: the rules of a pod class beside classes of the gang that are placed already
 - `bindable_placement`: whether a placement satisfies the spread constraints, also while pods are bound
 - `pod_set_assignment`: which pods of a class belong to which PodSet, if a spread constraint depends on it

@@ -31,7 +31,7 @@ from planner.model.topology import ROOT
 from planner.search.domain_caps import DomainCap
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.result import LevelSearchResult, Placement
-from planner.search.rules.label_levels import refined, under_values
+from planner.search.rules.label_levels import refined, under_values, values_of
 from planner.search.rules.rule_repairs import LabelRules, Variant
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
@@ -119,8 +119,9 @@ class LabelRuleSearch:
             (r for r in rules if r[0] in self._recurring and set(r[1]) == all_names), None
         )
         if self._common_label is not None:
+            key = self._common_label[0]
             self._space = under_values(
-                self._level_search.space.base.capacities, self._space, self._common_label[0]
+                self._level_search.space.base.capacities, self._space, key, values_of(self._space.tree, key)
             )
             self._required += 1
             self._levels = {key: level + 1 for key, level in self._levels.items()}

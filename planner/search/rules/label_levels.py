@@ -171,8 +171,7 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
     for key in keys:
         if key in finer.topology.levels and not tree.hides(key):
             continue
-        labels = (finer.cluster[name].labels.get(key, "") for name in finer.places)
-        values = drawn[key] if key in drawn else dict(zip(finer.places, labels, strict=True))
+        values = drawn[key] if key in drawn else values_of(finer, key)
         marks: dict[Subtree, str] = {}
         cut = _mark(finer.root, values, marks)
         level = max(0, min(finer.topology.host_index, cut + 1))
@@ -189,6 +188,11 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
         name = f"{key}\0label" if key in finer.topology.levels else key
         finer = TopologyTree(_with_level(finer.topology, name, level), tree.cluster, root, finer.places)
     return RefinedTree(tree, finer, tuple(levels), label_levels, frozenset(recurring), tuple(steps), drawn)
+
+
+def values_of(tree: TopologyTree, key: str) -> dict[str, str]:
+    """Returns the value of the label by node; "" for nodes without the label."""
+    return {name: tree.cluster[name].labels.get(key, "") for name in tree.places}
 
 
 def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str]) -> int:
@@ -241,11 +245,11 @@ def _with_level(topology: Topology, key: str, level: int) -> Topology:
     return replace(topology, levels=levels, reservable=reservable)
 
 
-def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpace:
-    """Returns the search space with the label's domains as the coarsest level; nodes without the label are
-    left out.
+def under_values(pool: CapacityPool, space: SearchSpace, key: str, values: Mapping[str, str]) -> SearchSpace:
+    """Returns the search space with the label's domains as the coarsest level. `values`: by node, the value
+    of the label; nodes without a value are left out.
     """
-    parts = _Parts(pool, space.tree, key)
+    parts = _Parts(pool, values)
     rows = parts.of(space.tree.root, space.capacity)
     branches, contents = [], []
     for value in sorted(rows, key=natural):
@@ -266,8 +270,8 @@ def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpac
 class _Parts:
     """The part of a tree in each domain of a label, moved one level deeper."""
 
-    def __init__(self, pool: CapacityPool, tree: TopologyTree, key: str) -> None:
-        self._pool, self._tree, self._key = pool, tree, key
+    def __init__(self, pool: CapacityPool, values: Mapping[str, str]) -> None:
+        self._pool, self._values = pool, values
         self._capacities: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
     def of(self, branch: Subtree, capacity: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
@@ -278,7 +282,7 @@ class _Parts:
         example whether the domain is in use. So using a part costs as much as using the complete domain.
         """
         if branch.node:
-            value = self._tree.cluster[branch.node].labels.get(self._key, "")
+            value = self._values.get(branch.node, "")
             return {value: (_deeper(branch), self._pool.one_level_deeper(capacity))} if value else {}
         by_value: dict[str, list[tuple[Subtree, DomainCapacity]]] = {}
         for child, child_capacity in zip(branch.children, capacity.children, strict=True):

@@ -9,8 +9,7 @@ If it leaves a domain below the minimum, each pod class is split into pieces: po
 minimum, and the others. The cheapest of all these placements is returned.
 
 For one pod class, `room_of_domains` may prove that there is no placement, before the first one that breaks a
-constraint is repaired. With one constraint, `spread_of_one_class` gives a placement if the effort ends
-without one.
+constraint is repaired. `spread_of_one_class` gives it a placement if the effort ends without one.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from planner.model.topology import ROOT
 from planner.search.result import Attempts, LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
 from planner.search.rules.bindable_placement import bindable
-from planner.search.rules.room_of_domains import RoomOfDomains, rooms_of
+from planner.search.rules.room_of_domains import RoomOfDomains, room_by_value, rooms_of
 from planner.search.rules.search_effort import SearchEffort
-from planner.search.rules.spread_of_one_class import placements
+from planner.search.rules.spread_of_one_class import is_decided, placement_in_cells, placements
 from planner.search.rules.spread_over_labels import (
     SpreadVariant,
     away_from_counted,
@@ -136,13 +135,18 @@ class _RuleSearch:
         """
         if self._has_no_place():
             self._complete = True
-        if self._refuted or len(self._rules) > 1 or not self._rooms:
+        if self._refuted:
             return None
-        room = RoomOfDomains(self._level_search, self._pod_classes[0], self._rules[0], ROOT)
-        if not room.is_known:
+        search, pod_classes, rules = self._level_search, self._pod_classes, self._rules
+        if not is_decided(search, pod_classes, rules, self._required):
             return None
-        minimums = room.minimums(self._pod_classes[0].count)
-        placed = placements(self._level_search, self._pod_classes, self._rules, self._required, minimums)
+        pod_class, placed = pod_classes[0], list[Placement]()
+        if len(rules) > 1:
+            room_of = partial(room_by_value, search, pod_class, placement_level=ROOT)
+            in_cells = placement_in_cells(search, pod_class, rules, room_of)
+            placed += [] if in_cells is None else [in_cells]
+        elif (room := RoomOfDomains(search, pod_class, rules[0], ROOT)).is_known:
+            placed += placements(search, pod_class, rules[0], room.minimums(pod_class.count))
         bindable = map(self._bindable, placed)
         valid = [placement for placement in bindable if placement is not None]
         return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)

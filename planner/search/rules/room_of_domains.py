@@ -45,29 +45,8 @@ class RoomOfDomains:
     """
 
     def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule, level: int) -> None:
-        self._search, self._pod_class, self._rule = search, _without_rules(pod_class), rule
-        # The plan cache is shared by all plans, so the search needs exclusive access.
-        self._room = search.space.base.plan_cache.exclusively(lambda: self._room_by_value(level))
-
-    def _room_by_value(self, placement_level: int) -> Mapping[str, int]:
-        refined_tree = refined(self._search.space, (self._rule.spread.key,), {})
-        level = refined_tree.level_of(self._rule.spread.key)
-        space, pod_classes = refined_tree.space(self._search.space), (self._pod_class,)
-        search = self._search.in_space(space, self._search.budget)
-        packing = search.packing(pod_classes, refined_tree.level(placement_level))
-        room = Counter[str]()
-
-        def add(branch: Subtree, capacity: DomainCapacity, match: EligibilityMap) -> None:
-            fits = packing.reach(capacity, match)
-            if branch.level == level:
-                room[value_of(branch)] += fits
-            elif fits:
-                matches = match.of_children(len(branch.children))
-                for child in zip(branch.children, capacity.children, matches, strict=True):
-                    add(*child)
-
-        add(space.tree.root, space.capacity, space.match(pod_classes))
-        return room
+        self._rule = rule
+        self._room = room_by_value(search, pod_class, rule.spread.key, {}, level)
 
     def refutes(self, count: int) -> bool:
         """Reports whether it is proved that `count` pods have no placement."""
@@ -99,6 +78,37 @@ class RoomOfDomains:
         """Returns the maximum number of new pods in a domain if the minimum is `fewest`."""
         allowed = fewest + self._rule.spread.skew - self._rule.existing[value]
         return max(0, min(self._room.get(value, 0), allowed))
+
+
+def room_by_value(
+    search: TreeSearch,
+    pod_class: PodClass,
+    key: str,
+    drawn: Mapping[str, Mapping[str, str]],
+    placement_level: int,
+) -> Mapping[str, int]:
+    """Returns how many pods of the class fit in each domain of a label, without rules about their relative
+    positions. `drawn`: as in `refined`; `placement_level`: as `level` in `RoomOfDomains`.
+    """
+    pod_classes = (_without_rules(pod_class),)
+    refined_tree = refined(search.space, (key,), drawn)
+    level = refined_tree.level_of(key)
+    space = refined_tree.space(search.space)
+    packing = search.in_space(space, search.budget).packing(pod_classes, refined_tree.level(placement_level))
+    room = Counter[str]()
+
+    def add(branch: Subtree, capacity: DomainCapacity, match: EligibilityMap) -> None:
+        fits = packing.reach(capacity, match)
+        if branch.level == level:
+            room[value_of(branch)] += fits
+        elif fits:
+            matches = match.of_children(len(branch.children))
+            for child in zip(branch.children, capacity.children, matches, strict=True):
+                add(*child)
+
+    # The plan cache is shared by all plans, so the search needs exclusive access.
+    space.base.plan_cache.exclusively(lambda: add(space.tree.root, space.capacity, space.match(pod_classes)))
+    return room
 
 
 def _without_rules(pod_class: PodClass) -> PodClass:
