@@ -79,7 +79,7 @@ class _ClassByClass:
         before = PlacedClasses(self._tree)
         placements: list[Placement] = []
         kept_inside = (inside(frozenset(self._tree.names(domain))),) if domain else ()
-        for index in sorted(range(len(pod_classes)), key=lambda index: _turn(pod_classes, index)):
+        for index in _order(pod_classes):
             pod_class = before.rules_beside(pod_classes[index])
             search = self._search(snapshot, (pod_class,), gpus, WorkBudget())
             exclusions = (*pod_class.shape.exclusions, *kept_inside, *self._domains_of_others(search.space))
@@ -136,15 +136,19 @@ def _domains_in_use(branch: Subtree, capacity: DomainCapacity, level: int) -> It
         yield branch
 
 
-def _turn(pod_classes: PodClasses, index: int) -> tuple[bool, int, int, int]:
-    """Returns the sort key of a class: the largest pods first, but before them those that a spread constraint
-    of other classes counts and that need not satisfy it, because they may be on any node.
+def _order(pod_classes: PodClasses) -> list[int]:
+    """Returns the indexes of the classes in the order of their placement: the largest pods first, but before
+    them those that a spread constraint of other classes counts and that need not satisfy it, because they may
+    be on any node.
     """
-    gpus, memory, cpu = _size(pod_classes[index])
-    is_only_counted = any(
-        index in rule.counted and index not in rule.keepers for rule in rules_of(pod_classes)
+    only_counted = {
+        index for rule in rules_of(pod_classes) for index in rule.counted if index not in rule.keepers
+    }
+    return sorted(
+        range(len(pod_classes)),
+        key=lambda index: (index in only_counted, _size(pod_classes[index])),
+        reverse=True,
     )
-    return (not is_only_counted, -gpus, -memory, -cpu)
 
 
 def _without_rules(pod_class: PodClass) -> PodClass:
