@@ -22,7 +22,7 @@ Seats = Sequence[tuple[str, int]]
 """Names of nodes, each with the number of pods of one class."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlacedClasses:
     """The pod classes of a gang that are placed in the tree, with their nodes, in the order of placement."""
 
