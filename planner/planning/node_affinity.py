@@ -20,7 +20,7 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Mapping
     path (for hosts only the hostnames). Mode `nodes`: the terms for the nodes that the PodSet uses
     (`_hosts`). Mode `none`: the terms for the domains that mode `domain` would have reserved; the caller
     writes them as preferences. PodSets with the same shape and constraint get the same terms, because the
-    planner treats their pods as equal.
+    planner treats their pods as equal, unless rules of the gang relate pods to pods (`_equal_pod_sets`).
     """
     topology = topology_named(snapshot.topologies, answer.topology)
     nodes: dict[str, dict[str, None]] = {}
@@ -59,7 +59,13 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
 
 
 def _equal_pod_sets(group: PodGroup) -> list[list[str]]:
-    """Returns the names of the PodSets in lists, one for each distinct shape and constraint."""
+    """Returns the names of the PodSets in lists, one for each distinct shape and constraint.
+
+    Each PodSet has a list of its own if the gang has spread constraints, affinity or anti-affinity to pods:
+    these are checked with each pod on the nodes of its PodSet, and shapes that differ in them are equal.
+    """
+    if any(pod_set.shape.spread or pod_set.shape.terms for pod_set in group.pod_sets):
+        return [[pod_set.name] for pod_set in group.pod_sets]
     alike: list[tuple[PodSet, list[str]]] = []
     for pod_set in group.pod_sets:
         poll("policies")  # quadratic if all PodSets differ

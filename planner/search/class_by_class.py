@@ -10,9 +10,10 @@ one. If there is no result, the gang may still have a placement.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from planner.cluster.capacity import DomainCapacity
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
@@ -20,15 +21,16 @@ from planner.model.effort.work_budget import WorkBudget
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.podgroup import Assignment, ReserveMode
 from planner.model.reservation import Reservation, traits_of
+from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT, Domain
 from planner.request.relaxation import relaxations
 from planner.request.topology_request import TopologyRequest
 from planner.search.level_search import LevelSearch
 from planner.search.result import LevelSearchResult, Placement
-from planner.search.rules.beside_placed_classes import PlacedClasses, inside
+from planner.search.rules.beside_placed_classes import PlacedClasses, inside, outside
 from planner.search.rules.bindable_placement import bindable
 from planner.search.rules.spread_over_labels import rules_of
-from planner.search.space import search_space
+from planner.search.space import SearchSpace, search_space
 
 Run = Callable[[LevelSearch, PodClasses, int], LevelSearchResult]
 """Searches for pod classes in one domain of a level."""
@@ -76,14 +78,12 @@ class _ClassByClass:
         snapshot, gpus = self._snapshot, Counter[Domain]()
         before = PlacedClasses(self._tree)
         placements: list[Placement] = []
-        kept_inside = inside(frozenset(self._tree.names(domain))) if domain else None
-        for index in sorted(range(len(pod_classes)), key=lambda index: _turn(pod_classes, index)):
+        kept_inside = (inside(frozenset(self._tree.names(domain))),) if domain else ()
+        for index in _order(pod_classes):
             pod_class = before.rules_beside(pod_classes[index])
-            if kept_inside is not None:
-                shape = pod_class.shape
-                shape = replace(shape, exclusions=(*shape.exclusions, kept_inside))
-                pod_class = replace(pod_class, shape=shape)
             search = self._search(snapshot, (pod_class,), gpus, WorkBudget())
+            exclusions = (*pod_class.shape.exclusions, *kept_inside, *self._domains_of_others(search.space))
+            pod_class = replace(pod_class, shape=replace(pod_class.shape, exclusions=exclusions))
             placement = self._placed(search, pod_class)
             if placement is None:
                 return None
@@ -107,21 +107,48 @@ class _ClassByClass:
         space = replace(space, gpu_limit=limit and limit._replace(used=gpus))
         return LevelSearch(space, replace(self._request, pod_classes=pod_classes), self._mode, budget)
 
+    def _domains_of_others(self, space: SearchSpace) -> tuple[NodeExclusion, ...]:
+        """Returns the exclusion of all domains that the gang cannot hold, because other gangs or the classes
+        placed before use them; none if the gang holds no domains.
+
+        A search for a single class may use a free host of such a domain: if all pods were on it, the gang
+        would hold no more than this host.
+        """
+        if self._mode != "domain":
+            return ()
+        level = self._tree.topology.reservable_index
+        used = _domains_in_use(self._tree.root, space.capacity, level)
+        nodes = frozenset([name for domain in used for name in self._tree.names(domain)])
+        return (outside(nodes),) if nodes else ()
+
     def _placed(self, search: LevelSearch, pod_class: PodClass) -> Placement | None:
         if pod_class.is_tied:
             return self._run(search, (pod_class,), ROOT).placement
         return search.anywhere((pod_class,))
 
 
-def _turn(pod_classes: PodClasses, index: int) -> tuple[bool, int, int, int]:
-    """Returns the sort key of a class: the largest pods first, but before them those that a spread constraint
-    of other classes counts and that need not satisfy it, because they may be on any node.
+def _domains_in_use(branch: Subtree, capacity: DomainCapacity, level: int) -> Iterator[Subtree]:
+    """Yields the named domains of the level, inside this domain, that a gang uses or holds."""
+    if branch.level < level:
+        for child, child_capacity in zip(branch.children, capacity.children, strict=True):
+            yield from _domains_in_use(child, child_capacity, level)
+    elif branch.has_name and capacity.gang:
+        yield branch
+
+
+def _order(pod_classes: PodClasses) -> list[int]:
+    """Returns the indexes of the classes in the order of their placement: the largest pods first, but before
+    them those that a spread constraint of other classes counts and that need not satisfy it, because they may
+    be on any node.
     """
-    gpus, memory, cpu = _size(pod_classes[index])
-    is_only_counted = any(
-        index in rule.counted and index not in rule.keepers for rule in rules_of(pod_classes)
+    only_counted = {
+        index for rule in rules_of(pod_classes) for index in rule.counted if index not in rule.keepers
+    }
+    return sorted(
+        range(len(pod_classes)),
+        key=lambda index: (index in only_counted, _size(pod_classes[index])),
+        reverse=True,
     )
-    return (not is_only_counted, -gpus, -memory, -cpu)
 
 
 def _without_rules(pod_class: PodClass) -> PodClass:

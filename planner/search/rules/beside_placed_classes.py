@@ -22,7 +22,7 @@ Seats = Sequence[tuple[str, int]]
 """Names of nodes, each with the number of pods of one class."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlacedClasses:
     """The pod classes of a gang that are placed in the tree, with their nodes, in the order of placement."""
 
@@ -68,7 +68,7 @@ class PlacedClasses:
     def _exclusions(self, pod_class: PodClass, own: set[str]) -> Iterator[NodeExclusion]:
         for level, name in pod_class.anti_affinity_with:
             if name not in own:
-                yield _outside(self._nodes_near(level, [name]))
+                yield outside(self._nodes_near(level, [name]))
         for key, name in pod_class.anti_affinity_over:
             if name not in own:
                 yield NodeExclusion(key, self._values_near(key, [name]), ANTI_AFFINITY_CAUSE)
@@ -105,7 +105,8 @@ def inside(nodes: frozenset[str]) -> NodeExclusion:
     return NodeExclusion(NODE_NAME_FIELD, nodes, ANTI_AFFINITY_CAUSE, inside=True)
 
 
-def _outside(nodes: frozenset[str]) -> NodeExclusion:
+def outside(nodes: frozenset[str]) -> NodeExclusion:
+    """Returns the exclusion of these nodes."""
     return NodeExclusion(NODE_NAME_FIELD, nodes, ANTI_AFFINITY_CAUSE)
 
 

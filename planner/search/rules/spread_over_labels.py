@@ -298,9 +298,9 @@ def _cut(
         limits.append(replace(rule.limited(n), keepers=keepers, counted=counted))
         filling = tuple(piece for piece in counted if sets[piece] >> number & 1)
         if filling:
-            values = {value: number for value, number in rule.lacking(n).items() if number}
-            lacking = replace(rule.without_maximums, values=values, default_cap=0)
-            limits.append(replace(lacking, keepers=filling, counted=filling))
+            lacking = {value: pods for value, pods in rule.lacking(n).items() if pods}
+            filled = replace(rule.without_maximums, values=lacking, default_cap=0)
+            limits.append(replace(filled, keepers=filling, counted=filling))
     return SpreadVariant(tuple(pieces), tuple(cut_from), tuple(limits))
 
 

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from planner.cluster.build import snapshot
 from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.manifests.topologies.label_presets import infer
 from planner.model.errors import Where
 from planner.model.labels import Requirement
-from planner.model.pod import BoundPod
+from planner.model.pod import BoundPod, PodTerm, SpreadConstraint
 from planner.model.reservation import Book
 from planner.planning.node_affinity import requirements
 from planner.planning.plan import plan
@@ -154,6 +156,21 @@ def test_each_pod_set_is_pinned_to_the_domains_that_it_uses():
     assert requirements(moment, group, answer)["worker"] == ((Requirement("rack", "In", ("r1",)),),)
     feeders = requirements(moment, group, answer)["feeder"]
     assert Requirement("rack", "In", ("r2",)) in {requirement for term in feeders for requirement in term}
+
+
+@pytest.mark.parametrize("rule", ["anti-affinity", "spread"])
+def test_pod_sets_of_equal_pods_with_rules_about_pods_are_pinned_to_nodes_of_their_own(rule):
+    """Workers bound to the rack of the launcher would leave it no place, or would count in its spread."""
+    apart = PodTerm("rack", (Requirement("app", "In", ("worker",)),))
+    spread = SpreadConstraint("rack", 1, (Requirement("app", "In", ("worker",)),))
+    worker = replace(shape(gpu=8), labels={"app": "worker"}, spread=(spread,) if rule == "spread" else ())
+    launcher = replace(shape(gpu=8), terms=(apart,) if rule == "anti-affinity" else ())
+    moment = racks(3, 2)
+    group = gang(pod_set(2, launcher, name="launcher"), pod_set(3, worker), reserve="nodes")
+    answer = plan(moment, group)
+    for name, terms in requirements(moment, group, answer).items():
+        nodes = {seat.node for seat in answer.assignments if seat.pod_set == name}
+        assert {value for (term,) in terms for value in term.values} == nodes
 
 
 def test_a_pod_set_that_is_not_there_is_pinned_to_nothing():

@@ -7,7 +7,9 @@ import pytest
 
 from planner.model.labels import Requirement
 from planner.model.pod import PodTerm, SpreadConstraint
+from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from planner.search.result import SearchResult
 from tests.builders import cluster, gang, pod_set, shape
 
@@ -108,3 +110,18 @@ def test_all_classes_are_in_one_domain_of_the_required_level():
 def test_a_domain_that_the_gang_would_hold_whole_is_not_shared_by_classes():
     answer = plan(cluster(THREE_RACKS), gang(*launcher_and_workers(3), required="rack"))
     assert (answer.decision, answer.reason) == ("queued", "SearchBudgetExhausted")
+
+
+def test_racks_that_another_gang_uses_are_left_to_it_even_if_a_class_fits_on_one_host():
+    """The gang holds whole racks, because its classes are in several."""
+    pods = pod_set(1, shape(cpu=1), name="a"), pod_set(1, shape(cpu=2), name="b")
+    moment = cluster(THREE_RACKS)
+    first = gang(*pods, name="default/Job/first", reserve="nodes")
+    moment = moment.with_reservation(reservation_for(moment, first, plan(moment, first)))
+    (rack,) = {moment.nodes[node].labels["rack"] for node in moment.reservations[0].touched}
+    spread = (SpreadConstraint(HOSTNAME, 3, OF_THE_GANG),)
+    second = gang(*launcher_and_workers(1, spread=spread), name="default/Job/second")
+    answer = plan(moment, second)
+    assert answer.decision == "admitted"
+    assert len(answer.reserves) == 2
+    assert rack not in pods_by_rack(answer)
