@@ -41,7 +41,7 @@ Which module answers which request:
     affinity or anti-affinity over a label              + rules.anti_affinity_over_labels
     spread constraints                                  + rules.spread_over_labels, rules.binding_order
       one class, refuted before it is searched          rules.room_of_domains
-      one class, no place before the effort ends        rules.spread_of_one_class
+      one class, no place before the effort ends        rules.spread_of_one_class, rules.spread_one_by_one
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@ out of budget without a placement.
 
     a: 3 pods of 4 GPUs    b: 5 pods of 2 GPUs       first all of a, then all of b beside them
 
-The search of a single class stays within its budget. The result is a valid placement, but rarely the best
-one. If there is no result, the gang may still have a placement.
+Rules between classes are checked for the class that is placed later (`rules.beside_placed_classes`). The
+search of a single class stays within its budget. The result is a valid placement, but rarely the best one. If
+there is no result, the gang may still have a placement.
 """
 
 from __future__ import annotations
