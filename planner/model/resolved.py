@@ -24,6 +24,10 @@ ANTI_AFFINITY_CAUSE = "pod anti-affinity"
 """The cause of exclusions that enforce anti-affinity, or affinity over labels that are no level."""
 
 
+FABRIC_CAUSE = "leaf-spine rules"
+"""The cause of exclusions of nodes outside the leaves that leaf-spine rules choose."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeExclusion:
     """Nodes that a pod must not use: those with one of these label values, or (`inside`) all others.

@@ -28,9 +28,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.labels import NODE_NAME_FIELD
 from planner.model.podgroup import PodGroup, ReserveMode
-from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
+from planner.model.resolved import (
+    FABRIC_CAUSE,
+    NodeExclusion,
+    ResolvedPodGroup,
+    ResolvedPodSet,
+    resolved_group,
+)
 from planner.model.topology import HOSTNAME
 from planner.request.created_pods import as_created, runtime_class_notes
 from planner.request.device_claims import has_claims, in_one_clique
@@ -102,18 +108,21 @@ class PlacementProblem:
     def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
         """Returns the problem restricted to these nodes. `one_per_node`: with at most one pod of each PodSet
         on a node.
+
+        The restriction is no node affinity of the pods, so spread constraints still count the pods of all
+        nodes, as kube-scheduler does.
         """
-        needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
+        others = NodeExclusion(NODE_NAME_FIELD, frozenset(nodes), FABRIC_CAUSE, inside=True, passing=False)
 
         def held(pod_set: ResolvedPodSet) -> ResolvedPodSet:
             shape = pod_set.shape
-            terms = tuple((*term, needed) for term in shape.affinity) or ((needed,),)
             keys = (
                 tuple(dict.fromkeys((*shape.anti_affinity, HOSTNAME)))
                 if one_per_node
                 else shape.anti_affinity
             )
-            return replace(pod_set, shape=replace(shape, affinity=terms, anti_affinity=keys))
+            exclusions = (*shape.exclusions, others)
+            return replace(pod_set, shape=replace(shape, exclusions=exclusions, anti_affinity=keys))
 
         return self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
 

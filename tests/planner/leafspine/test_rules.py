@@ -512,3 +512,18 @@ def test_the_limit_counts_all_pods_of_a_gang_whose_kinds_are_each_spread_over_a_
     assert best.placement is not None
     pods = [sum(counts) for _, counts in best.placement.pods_by_node]
     assert pods == [1, 1, 1, 1]
+
+
+def test_spread_constraints_count_the_domains_of_all_leaves():
+    """Each leaf is a zone, so no leaf alone holds the gang. With `nodeAffinityPolicy: Honor`, kube-scheduler
+    leaves out nodes by the pods' own affinity, and the choice of leaves is no affinity.
+    """
+    moment = fabric(2)
+    nodes = [replace(n, labels={**n.labels, "zone": n.labels["leaf"]}) for n in moment.nodes.values()]
+    moment = snapshot(nodes, moment.topologies, links={"fabric": moment.base.links["fabric"]})
+    constraint = SpreadConstraint("zone", 1, (Requirement("app", "In", ("a",)),), by_affinity=True)
+    pod = replace(shape(gpu=8), labels={"app": "a"}, spread=(constraint,))
+    group = replace(gang(pod_set(4, pod), reserve="none"), fabric=FabricWish(stated=True))
+    answer = plan(moment, group)
+    zones = Counter(moment.nodes[seat.node].labels["zone"] for seat in answer.assignments)
+    assert (answer.decision, zones) == ("admitted", {"l1": 2, "l2": 2})

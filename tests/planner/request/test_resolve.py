@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.labels import NODE_NAME_FIELD
 from planner.model.resolved import ResolvedPodGroup, resolved_group
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
@@ -64,8 +64,10 @@ def test_a_problem_restricted_to_nodes_is_placed_on_these():
     nodes = sorted(problem.snapshot.nodes)[3:5]
     assert nodes_of(place(problem.restricted_to(nodes))) <= set(nodes)
     assert nodes_of(place(problem.restricted_to(nodes, one_per_node=True))) == set(nodes)
-    (term,) = problem.restricted_to(nodes).asked.pod_sets[0].shape.affinity
-    assert term == (Requirement(NODE_NAME_FIELD, "In", tuple(nodes)),)
+    restricted = problem.restricted_to(nodes).asked.pod_sets[0].shape
+    (exclusion,) = restricted.exclusions
+    assert (exclusion.key, exclusion.values, exclusion.inside) == (NODE_NAME_FIELD, set(nodes), True)
+    assert restricted.affinity == (), "spread constraints would count the pods of these nodes only"
 
 
 def test_a_resized_problem_has_other_counts_of_the_sets_that_are_named():
