@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
 from planner.model.effort.deadline import poll
-from planner.model.resolved import ResolvedShape
+from planner.model.resolved import NodeExclusion, ResolvedShape
 from planner.model.topology import ROOT
 
 
@@ -64,6 +64,10 @@ class PodClass:
             or self.is_split
             or self.shape.spread_states
         )
+
+    def excluding(self, *exclusions: NodeExclusion) -> PodClass:
+        """Returns the class with additional exclusions of nodes."""
+        return replace(self, shape=replace(self.shape, exclusions=(*self.shape.exclusions, *exclusions)))
 
 
 PodClasses = tuple[PodClass, ...]

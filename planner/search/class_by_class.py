@@ -69,7 +69,7 @@ class _ClassByClass:
         if self._mode == "domain" and level >= self._tree.topology.reservable_index:
             return None  # no class has the domain to itself
         search = self._search(self._snapshot, pod_classes, Counter(), WorkBudget(hard=True))
-        ignoring_rules = search.search(tuple(map(_without_rules, pod_classes)), level)
+        ignoring_rules = search.search(tuple(map(_without_label_rules, pod_classes)), level)
         if ignoring_rules.placement is None:
             return None
         return self.placed(pod_classes, ignoring_rules.placement.branch)
@@ -83,8 +83,7 @@ class _ClassByClass:
         for index in _order(pod_classes):
             pod_class = before.rules_beside(pod_classes[index])
             search = self._search(snapshot, (pod_class,), gpus, WorkBudget())
-            exclusions = (*pod_class.shape.exclusions, *kept_inside, *self._domains_of_others(search.space))
-            pod_class = replace(pod_class, shape=replace(pod_class.shape, exclusions=exclusions))
+            pod_class = pod_class.excluding(*kept_inside, *self._domains_of_others(search.space))
             placement = self._placed(search, pod_class)
             if placement is None:
                 return None
@@ -152,7 +151,7 @@ def _order(pod_classes: PodClasses) -> list[int]:
     )
 
 
-def _without_rules(pod_class: PodClass) -> PodClass:
+def _without_label_rules(pod_class: PodClass) -> PodClass:
     """Returns the class without rules over labels, so that a search of the tree alone serves it."""
     shape = replace(pod_class.shape, spread_states=())
     return replace(pod_class, shape=shape, anti_affinity_over=(), co_located_over=())

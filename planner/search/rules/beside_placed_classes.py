@@ -38,19 +38,16 @@ class PlacedClasses:
         mean the same as its rules.
         """
         own = {name for name, _ in pod_class.parts}
-        shape = replace(
-            pod_class.shape,
-            exclusions=(*pod_class.shape.exclusions, *self._exclusions(pod_class, own)),
-            spread_states=tuple(map(self._counted, pod_class.shape.spread_states)),
-        )
-        return replace(
+        spread_states = tuple(map(self._counted, pod_class.shape.spread_states))
+        alone = replace(
             pod_class,
-            shape=shape,
+            shape=replace(pod_class.shape, spread_states=spread_states),
             anti_affinity_with=tuple([rule for rule in pod_class.anti_affinity_with if rule[1] in own]),
             anti_affinity_over=tuple([rule for rule in pod_class.anti_affinity_over if rule[1] in own]),
             co_located_over=tuple([(key, _among(names, own)) for key, names in pod_class.co_located_over]),
             co_located_at=tuple([(level, _among(names, own)) for level, names in pod_class.co_located_at]),
         )
+        return alone.excluding(*self._exclusions(pod_class, own))
 
     def _counted(self, state: SpreadState) -> SpreadState:
         """Returns the state with the placed pods that it counts as existing pods."""

@@ -231,11 +231,7 @@ def _excluding(variant: Variant, where: Sequence[int], exclusion: NodeExclusion)
     return replace(
         variant,
         pod_classes=tuple(
-            replace(
-                pod_class, shape=replace(pod_class.shape, exclusions=(*pod_class.shape.exclusions, exclusion))
-            )
-            if index in where
-            else pod_class
+            pod_class.excluding(exclusion) if index in where else pod_class
             for index, pod_class in enumerate(variant.pod_classes)
         ),
     )

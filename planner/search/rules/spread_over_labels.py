@@ -192,12 +192,7 @@ def away_from_counted(
     kept_off: list[PodClass] = []
     for index, pod_class in enumerate(pod_classes):
         names = frozenset(name for rule in rules if index in rule.keepers for name in rule.nodes)
-        exclusion = NodeExclusion(NODE_NAME_FIELD, names, SPREAD_CAUSE)
-        kept_off.append(
-            replace(
-                pod_class, shape=replace(pod_class.shape, exclusions=(*pod_class.shape.exclusions, exclusion))
-            )
-        )
+        kept_off.append(pod_class.excluding(NodeExclusion(NODE_NAME_FIELD, names, SPREAD_CAUSE)))
     return replace(capped(pod_classes, rules, fewest), pod_classes=tuple(kept_off))
 
 
