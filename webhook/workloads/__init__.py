@@ -5,7 +5,7 @@
     pod = pod_of(workload.templates[0], obj)      # a template as a v1 Pod
     obj = write_pod(obj, workload.templates[0], pod)
 
-- `kinds`: the table of kinds; `layouts`: where each family of kinds keeps its pods
+- `kinds`: the table of kinds; `layouts`: where each kind keeps its pods, and which start together
 - `options`: Bayplan's own annotations; `implied_labels`: labels that a controller adds to its pods
 - `shared_gangs`: gangs of several objects, such as the pods of a PodGroup
 - `workload`: the result of reading an object; `reader`, `gangs`: read it

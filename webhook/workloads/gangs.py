@@ -16,7 +16,8 @@ from planner.model.podgroup import Constraint, CountField, FabricWish, PodGroup,
 from planner.model.resources import MISSPELT_DEVICES, SHARED_GPU
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
-from webhook.workloads.layouts import PodSetKey, PodSetTemplate, WorkloadLayout
+from webhook.workloads.layouts.exclusive_placement import PlacementGroup
+from webhook.workloads.layouts.layout import PodSetKey, PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import DEFAULT_RESERVE, GANG_MIN, Options
 from webhook.workloads.shared_gangs.pod_groups import MAIN
 
@@ -115,13 +116,17 @@ def gangs(
     top: StatedTopology,
     sets: Mapping[PodSetKey, PodSetRequest],
     within: tuple[tuple[str, tuple[str, ...]], ...] = (),
+    *,
+    owner: str,
 ) -> tuple[PodGroup, ...]:
-    """Returns one PodGroup for each gang of the layout; equal replicas share everything except the name.
+    """Returns one PodGroup for each gang of the layout; equal replicas share everything except the name and
+    what tells their pods apart under exclusive placement.
 
     `top`: the topology request of the whole object. `sets`: the object's PodSets. `within`: levels, each with
-    PodSets that are required together in one domain of it.
+    PodSets that are required together in one domain of it. `owner`: NAMESPACE/NAME of the object.
     """
     by_key: dict[tuple[PodSetKey, ...], PodGroup] = {}
+    by_placement_group: dict[tuple[tuple[PodSetKey, ...], tuple[PlacementGroup | None, ...]], PodGroup] = {}
     groups = []
     for index, templates in enumerate(layout.gangs):
         poll("reading")
@@ -131,9 +136,25 @@ def gangs(
             by_key[key] = _gang(
                 name, [sets[part] for part in key], chosen, top, layout.warnings, within, joint
             )
-        group = by_key[key]
+        alike = key, tuple(template.placement_group for template in templates)
+        if alike not in by_placement_group:
+            by_placement_group[alike] = _with_placement_groups(by_key[key], templates, owner)
+        group = by_placement_group[alike]
         groups.append(replace(group, name=f"{name}/{index}") if layout.indexed else group)
     return tuple(groups)
+
+
+def _with_placement_groups(group: PodGroup, templates: tuple[PodSetTemplate, ...], owner: str) -> PodGroup:
+    """Returns the gang with pods that have the labels and the anti-affinity of their placement groups."""
+    if not any(template.placement_group for template in templates):
+        return group
+    pod_sets = (
+        replace(pod_set, shape=template.placement_group.pod(pod_set.shape, owner))
+        if template.placement_group
+        else pod_set
+        for pod_set, template in zip(group.pod_sets, templates, strict=True)
+    )
+    return replace(group, pod_sets=tuple(pod_sets))
 
 
 def without_gang(parts: list[PodSetRequest], chosen: Options, top: StatedTopology) -> PodGroup:

@@ -1,6 +1,6 @@
 """The table of workload kinds: where each keeps its pod templates, and which pods start together.
 
-A new kind is a new row in `KINDS` and, if no function of `layouts.py` fits it, one small function there.
+A new kind is a new row in `KINDS` and, if no function of `layouts` fits it, one small function there.
 Sources: each kind's own API, and the grouping rules of the schedulers that run them.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from webhook.workloads import layouts
 from webhook.workloads.fields import Field
-from webhook.workloads.layouts import WorkloadLayout
+from webhook.workloads.layouts import kubernetes, operators, placement_groups
+from webhook.workloads.layouts.layout import WorkloadLayout, no_pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +67,17 @@ class WorkloadKind:
     @property
     def has_templates(self) -> bool:
         """Whether objects of the kind describe their pods."""
-        return self.layout is not layouts.no_pods
+        return self.layout is not no_pods
 
     @property
     def makes_pods(self) -> bool:
         """Whether pods are made from templates of the kind's objects."""
-        return self.has_templates and self.layout is not layouts.pod
+        return self.has_templates and self.layout is not kubernetes.pod
 
     @property
     def placed_by_grove(self) -> bool:
         """Whether Grove plans the pods of the kind's objects together, and Bayplan each by itself."""
-        return self.layout is layouts.grove
+        return self.layout is operators.grove
 
     @property
     def makes_workloads(self) -> bool:
@@ -86,7 +86,7 @@ class WorkloadKind:
 
 
 def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> WorkloadKind:
-    layout = partial(layouts.training_job, replicas=replicas)
+    layout = partial(operators.training_job, replicas=replicas)
     places = _templates(f"spec.{replicas}{{}}.template")
     return WorkloadKind(
         "kubeflow.org", versions, name, resource, layout, places,
@@ -95,7 +95,7 @@ def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...]
 
 
 def _ray(name: str, resource: str, *cluster: str) -> WorkloadKind:
-    layout = partial(layouts.ray_cluster, cluster=cluster)
+    layout = partial(operators.ray_cluster, cluster=cluster)
     spec = ".".join(("spec", *cluster))
     places = _templates(f"{spec}.headGroupSpec.template", f"{spec}.workerGroupSpecs[].template")
     return WorkloadKind(
@@ -105,7 +105,7 @@ def _ray(name: str, resource: str, *cluster: str) -> WorkloadKind:
 
 
 def _pod_group(group: str, versions: tuple[str, ...]) -> WorkloadKind:
-    return WorkloadKind(group, versions, "PodGroup", "podgroups", layouts.no_pods, holds=False)
+    return WorkloadKind(group, versions, "PodGroup", "podgroups", no_pods, holds=False)
 
 
 _SUSPEND = ("spec", "suspend")
@@ -120,15 +120,15 @@ _APPS = partial(
 )  # fmt: skip
 
 _ROWS = (
-    WorkloadKind("", ("v1",), "Pod", "pods", layouts.pod, PodPlaces(("spec",))),
-    WorkloadKind("batch", ("v1",), "Job", "jobs", layouts.job, _TEMPLATE, suspend=_SUSPEND),
+    WorkloadKind("", ("v1",), "Pod", "pods", kubernetes.pod, PodPlaces(("spec",))),
+    WorkloadKind("batch", ("v1",), "Job", "jobs", kubernetes.job, _TEMPLATE, suspend=_SUSPEND),
     WorkloadKind(
-        "batch", ("v1",), "CronJob", "cronjobs", layouts.cron_job,
+        "batch", ("v1",), "CronJob", "cronjobs", kubernetes.cron_job,
         _templates("spec.jobTemplate.spec.template", besides=("spec.jobTemplate.metadata",)),
         holds=False, template_immutable=False,
     ),
     WorkloadKind(
-        "jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set,
+        "jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", placement_groups.job_set,
         _templates(
             "spec.replicatedJobs[].template.spec.template",
             besides=("spec.replicatedJobs[].template.metadata",),
@@ -138,7 +138,7 @@ _ROWS = (
     WorkloadKind(
         # A TrainJob's controller creates a JobSet with the annotations of these places: of the first two
         # until Kubeflow trainer v2.1, of the others since v2.2.
-        "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods,
+        "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", no_pods,
         PodPlaces(
             metadata=(
                 "spec",
@@ -152,7 +152,7 @@ _ROWS = (
     ),
     WorkloadKind(
         "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",
-        layouts.leader_worker_set,
+        placement_groups.leader_worker_set,
         _templates("spec.leaderWorkerTemplate.workerTemplate", "spec.leaderWorkerTemplate.leaderTemplate"),
         template_immutable=False, has_scale=True,
     ),
@@ -165,14 +165,14 @@ _ROWS = (
     _ray("RayCluster", "rayclusters"),
     _ray("RayJob", "rayjobs", "rayClusterSpec"),
     _ray("RayService", "rayservices", "rayClusterConfig"),
-    _APPS("Deployment", "deployments", layouts.replicas, surges=True),
-    _APPS("ReplicaSet", "replicasets", layouts.replicas),
-    _APPS("StatefulSet", "statefulsets", layouts.replicas),
+    _APPS("Deployment", "deployments", kubernetes.replicas, surges=True),
+    _APPS("ReplicaSet", "replicasets", kubernetes.replicas),
+    _APPS("StatefulSet", "statefulsets", kubernetes.replicas),
     _pod_group("scheduling.run.ai", ("v2", "v2alpha2")),
     _pod_group("scheduling.k8s.io", ("v1alpha2", "v1beta1")),
     _pod_group("scheduling.volcano.sh", ("v1beta1",)),
     WorkloadKind(
-        "grove.io", ("v1alpha1",), "PodCliqueSet", "podcliquesets", layouts.grove,
+        "grove.io", ("v1alpha1",), "PodCliqueSet", "podcliquesets", operators.grove,
         PodPlaces(("spec.template.cliques[].spec.podSpec",), ("spec.template.cliques[]",)), holds=False,
     ),
 )  # fmt: skip

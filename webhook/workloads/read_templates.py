@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from planner.model.effort.deadline import poll
 from webhook.workloads.gangs import PodSetRequest, pod_set_request
-from webhook.workloads.layouts import PodSetKey, PodSetTemplate
+from webhook.workloads.layouts.layout import PodSetKey, PodSetTemplate
 
 
 @dataclass(slots=True)

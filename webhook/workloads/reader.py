@@ -27,18 +27,17 @@ from webhook.workloads.keys.topology_keys import (
     requests_of_older_recipe,
 )
 from webhook.workloads.kinds import WorkloadKind, row_of
-from webhook.workloads.layouts import NO_FIELD, PodSetKey, PodSetTemplate, WorkloadLayout, as_one, one_by_one
+from webhook.workloads.layouts.grouping import grouped
+from webhook.workloads.layouts.layout import PodSetKey, PodSetTemplate, WorkloadLayout
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder, is_run_elsewhere
 from webhook.workloads.options import Options, options
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.shared_gangs.pod_groups import (
-    MAIN,
     Membership,
     PodGroups,
     membership,
     names_group,
     names_own_gang,
-    subgroup,
 )
 from webhook.workloads.shared_gangs.shares import with_share
 from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
@@ -142,7 +141,7 @@ class _Reader:
         loose = layout.loose and not (
             chosen.together or top.stated or any(map(_says_together, layout.templates))
         )
-        layout = _grouped(layout, chosen, loose=loose, together=together, is_part=shared_gang is not None)
+        layout = grouped(layout, chosen, loose=loose, together=together, is_part=shared_gang is not None)
         per_pod = loose or (row.each_pod and not together)
         of_gang = shared_gang is not None and shared_gang.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
@@ -154,12 +153,14 @@ class _Reader:
         templates, queue = _templates(layout), self.metadata.get("labels", KUEUE_QUEUE).text()
         name = f"{self.namespace}/{shared_gang.name if shared_gang else f'{row.name}/{self.name}'}"
         within = shared_gang.subgroups.within if shared_gang else ()
+        object_name = f"{self.namespace}/{self.name}"
+        groups = () if child else gangs(layout, name, chosen, top, sets, within, owner=object_name)
         workload = Workload(
             kind=row.name,
             name=f"{self.namespace}/{row.name}/{self.name}",
             templates=tuple(template for template in templates if template.is_pod_template),
             inlined=tuple(template for template in templates if not template.is_pod_template),
-            gangs=() if child else self._following(layout, gangs(layout, name, chosen, top, sets, within)),
+            gangs=self._following(layout, groups),
             planned_elsewhere=(
                 NO_PODS if child or layout.gangs or not sets else without_gang([*sets.values()], chosen, top)
             ),
@@ -343,32 +344,6 @@ def _name(metadata: Field, uid: str) -> str:
         raise metadata.get("name").error("is missing, and generateName too; give the object a name")
     Field(prefix.rstrip("-."), (*metadata.path, "generateName"), metadata.root).name()
     return prefix + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
-
-def _grouped(
-    layout: WorkloadLayout, chosen: Options, *, loose: bool, together: bool, is_part: bool
-) -> WorkloadLayout:
-    """Returns the layout with the gangs that the object's pods form: each pod alone if `loose`, all of them
-    if they start `together`, or their parts in a gang of several objects."""
-    if loose:
-        layout = one_by_one(layout.templates[0])
-    if is_part:
-        return _of_parts(layout)
-    return as_one(layout, chosen.gang_size) if together else layout
-
-
-def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
-    """Returns all pods of an object as one gang, for a gang of several objects: its PodSets have the names of
-    their parts in that gang. The number of a part's pods is in no single field."""
-
-    def by_part(template: PodSetTemplate) -> PodSetTemplate:
-        part = subgroup(template.metadata)
-        return replace(template, pod_set=template.pod_set if part == MAIN else part, count_field=NO_FIELD)
-
-    templates = tuple(map(by_part, layout.templates))
-    gang = tuple(template for template in templates if template.count)
-    gangs = (gang,) if gang else ()
-    return replace(layout, templates=templates, gangs=gangs, indexed=False, loose=False, unplanned=0)
 
 
 def _of_subgroups(

@@ -26,23 +26,29 @@ def groups(replicas: int, size: int = 1, gpus: int = 8, **annotations: str) -> d
     return o.obj("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec, **annotations)
 
 
+LIMIT = " The empty cluster has room for 2 of 9 replicas, each in a domain of its own at rack."
+
+
 @pytest.mark.parametrize(
-    "workload",
+    ("workload", "limit"),
     [
-        groups(9, size=2),
-        groups(9, size=2, gpus=4, **RACK),
-        groups(4, gpus=16),
-        groups(4, size=5, **RACK),
-        groups(9, size=2, **{"bayplan.dev/reserve": "none"}),
+        (groups(9, size=2), ""),
+        (groups(9, size=2, gpus=4, **RACK), LIMIT),
+        (groups(4, gpus=16), ""),
+        (groups(4, size=5, **RACK), ""),
+        (groups(9, size=2, **{"bayplan.dev/reserve": "none"}), ""),
     ],
     ids=["no room now", "no free rack", "no such node", "no such rack", "nothing reserved"],
 )
-def test_each_replica_gets_the_answer_that_it_would_get_by_itself(workload: dict[str, Any]) -> None:
-    """On what the replicas before it leave, with its own name."""
+def test_each_replica_gets_the_answer_that_it_would_get_by_itself(
+    workload: dict[str, Any], limit: str
+) -> None:
+    """On what the replicas before it leave, with its own name; those that wait hear the limit of all."""
     snapshot = racks(2, 4)
     for gang_plan in plan_workload(snapshot, read(workload)).placed:
         alone = plan(snapshot, gang_plan.group)
-        assert gang_plan.answer == alone
+        addition = limit if alone.decision == "queued" else ""
+        assert gang_plan.answer == replace(alone, message=alone.message + addition)
         reservation = reservation_for(snapshot, gang_plan.group, alone)
         assert gang_plan.reservation == reservation
         snapshot = snapshot if reservation is None else snapshot.with_reservation(reservation)

@@ -30,7 +30,7 @@ from webhook.placement.pod_affinity import remove_placement_affinity, terms_of_o
 from webhook.placement.stamp import OF_PLAN
 from webhook.workloads import Template, Workload
 from webhook.workloads.keys.annotation_keys import APPLIED, PLACEMENT, POLICIES, RESERVATION
-from webhook.workloads.layouts import COUNTS
+from webhook.workloads.layouts.layout import COUNTS
 
 Json = Mapping[str, Any]
 

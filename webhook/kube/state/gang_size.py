@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.workloads.keys.annotation_keys import POLICIES
-from webhook.workloads.layouts import BATCH_MIN_MEMBER, policy_wrote_size
+from webhook.workloads.layouts.kubernetes import BATCH_MIN_MEMBER, policy_wrote_size
 
 
 def gang_size_left(item: Mapping[str, Any], kind: str) -> int:

@@ -2,6 +2,7 @@
 
 - `joint`: gangs that start together or not at all
 - `limit`: how many equal replicas the empty cluster has room for
+- `own_domains`: how many equal gangs it has room for if each gets a domain of its own
 
 Begin with `joint`.
 """

@@ -12,6 +12,7 @@ from planner.model.names import object_of, replicas_of
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.words import pods
 from planner.planning.plan import plan
+from webhook.placement.replicas.own_domains import domains_for, without_exclusive_terms
 from webhook.placement.workload_plan import GangPlan
 
 
@@ -28,9 +29,13 @@ def never_together(snapshot: Snapshot, placed: Sequence[GangPlan]) -> tuple[Gang
     for all of them; () if it may have enough, or the gangs differ.
 
     The gangs are planned as slices of one gang. Each slice is in one domain of the level that each gang
-    requires, as the gangs are, but slices may share a domain: what has no room as slices never has any."""
-    first, total = placed[0].group, len(placed)
-    if not _counts_alone(first) or any(replace(own.group, name=first.name) != first for own in placed):
+    requires, as the gangs are, but slices may share a domain: what has no room as slices never has any. Then
+    the domains are counted (`domains_for`)."""
+    asked, total = placed[0].group, len(placed)
+    if any(replace(own.group, name=asked.name) != asked for own in placed):
+        return ()
+    first = _with_level_of_pods(without_exclusive_terms(asked))
+    if not _counts_alone(first):
         return ()
     if any(snapshot.holding(own.group.name) for own in placed):  # a gang that runs is not refused
         return ()
@@ -44,11 +49,13 @@ def never_together(snapshot: Snapshot, placed: Sequence[GangPlan]) -> tuple[Gang
         sets = tuple(replace(pod_set, count=pod_set.count * count) for pod_set in whole.pod_sets)
         return plan(snapshot, replace(whole, pod_sets=sets))
 
-    answer = together(total)
-    if (answer.decision, answer.reason) != ("rejected", "TooLargeForCluster"):
-        return ()
-    room = bisect_left(range(1, total), True, key=lambda count: together(count).reason == answer.reason)
-    if not room:  # the answer of each gang says why it never fits
+    def too_many(count: int) -> bool:
+        answer = together(count)
+        return (answer.decision, answer.reason) == ("rejected", "TooLargeForCluster")
+
+    room = bisect_left(range(1, total), True, key=too_many) if too_many(total) else total
+    room = domains_for(snapshot, asked, room)
+    if room in (0, total):  # with room for none, the answer of each gang says why it never fits
         return ()
     message = (
         f"{replicas_of(first.name, total)} of {pods(first.size)} start together, each in a domain of its own "
@@ -56,8 +63,18 @@ def never_together(snapshot: Snapshot, placed: Sequence[GangPlan]) -> tuple[Gang
         f"{replicas_of(first.name, room)}."
     )
     return tuple(
-        replace(own, answer=replace(answer, gang=own.group.name, message=message), reservation=None)
+        GangPlan(own.group, Answer(own.group.name, "rejected", reason="TooLargeForCluster", message=message))
         for own in placed
+    )
+
+
+def _with_level_of_pods(group: PodGroup) -> PodGroup:
+    """Returns a gang of one PodSet with the level that only this requires as the level of the gang."""
+    if len(group.pod_sets) != 1 or group.constraint:
+        return group
+    (pod_set,) = group.pod_sets
+    return replace(
+        group, constraint=pod_set.constraint, pod_sets=(replace(pod_set, constraint=Constraint()),)
     )
 
 

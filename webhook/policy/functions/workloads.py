@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.model.effort.deadline import poll
+from planner.model.names import object_of
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.schedulers import KUEUE
 from planner.model.topology import Topology
@@ -102,8 +103,9 @@ def kai_places(obj: Json) -> list[Json]:
         ]
     linked = [place for place in every if place["gpus"]] or every
     group = next(iter(workload.gangs), PodGroup("", ()))
-    shared = Constraint() if group.joint else group.constraint  # joint: each job has its own domain
-    wish = linked[0] if len(linked) == 1 and not group.joint else _wish([], shared, always=True)
+    by_job = kind == "JobSet" and bool(object_of(group.name))  # each of its jobs is a gang
+    shared = Constraint() if by_job else group.constraint
+    wish = linked[0] if len(linked) == 1 and not by_job else _wish([], shared, always=True)
     top = {
         "path": "/metadata",
         "podSet": "",

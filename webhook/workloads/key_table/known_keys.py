@@ -67,7 +67,9 @@ from webhook.workloads.keys.topology_keys import (
     Key,
     Meaning,
 )
-from webhook.workloads.layouts import BATCH_MIN_MEMBER, EXCLUSIVE_SUBGROUP
+from webhook.workloads.layouts.exclusive_placement import GROUP_KEY, JOB_KEY
+from webhook.workloads.layouts.kubernetes import BATCH_MIN_MEMBER
+from webhook.workloads.layouts.placement_groups import EXCLUSIVE_SUBGROUP
 from webhook.workloads.left_alone import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE, MULTIKUEUE
 from webhook.workloads.options import (
     BALANCED,
@@ -328,14 +330,15 @@ _OTHERS = (
         "jobset.sigs.k8s.io/job-global-index", "label", _PODS, "read",
         "the index of the pod's Job in the JobSet",
     ),
+    KnownKey(JOB_KEY, "label", _PODS, "read", "the Job of a pod, for exclusive placement"),
     KnownKey("leaderworkerset.sigs.k8s.io/name", "label", _PODS, "read", "the LeaderWorkerSet of a pod"),
     KnownKey(
         "leaderworkerset.sigs.k8s.io/group-index", "label", _PODS, "read",
         "the index of the pod's group in the LeaderWorkerSet",
     ),
     KnownKey(
-        "leaderworkerset.sigs.k8s.io/group-key", "label", _PODS, "read",
-        "the group of a pod, in `matchLabelKeys` of pod affinity and topology spread",
+        GROUP_KEY, "label", _PODS, "read",
+        "the group of a pod, in `matchLabelKeys` of affinity and spread, and for exclusive placement",
     ),
     KnownKey("training.kubeflow.org/job-name", "label", _PODS, "read", "the training job of a pod"),
     KnownKey(PRODUCT_LABEL, "label", _NODES, "read", "the GPUs' product"),

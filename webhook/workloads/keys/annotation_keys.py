@@ -56,7 +56,12 @@ to be placed, the time, and whether the leader did it."""
 
 
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-"""JobSet's annotation: the level of which each child Job gets a domain of its own."""
+"""JobSet's annotation of a JobSet or of the template of a replicated job: the level of which each child Job
+gets a domain of its own."""
+
+
+EXCLUSIVE_LWS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+"""LeaderWorkerSet's annotation: the level of which each replica gets a domain of its own."""
 
 
 SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"

@@ -20,7 +20,7 @@ from planner.model.podgroup import Constraint, FabricStrategy, FabricWish
 from planner.model.topology import HOSTNAME
 from planner.node.gpu_sharing import DEVICES, FRACTION, MEMORY
 from webhook.workloads.fields import Field
-from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, SUBGROUP_SIZE
+from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, EXCLUSIVE_LWS, SUBGROUP_SIZE
 
 Meaning = Literal[
     "topology", "required", "preferred", "unconstrained", "slice", "slice-preferred", "slice-size",
@@ -122,8 +122,8 @@ KEYS: tuple[Key, ...] = (
     Key("kueue.x-k8s.io/podset-slice-required-topology", "slice", TEMPLATE),
     Key("kueue.x-k8s.io/podset-slice-size", "slice-size", TEMPLATE),
     Key("kueue.x-k8s.io/podset-group-name", "together", TEMPLATE),
-    Key(EXCLUSIVE_JOBSET, "required", OBJECT),
-    Key("leaderworkerset.sigs.k8s.io/exclusive-topology", "required", OBJECT),
+    Key(EXCLUSIVE_JOBSET, "required"),
+    Key(EXCLUSIVE_LWS, "required", OBJECT),
     Key(FRACTION, "part", TEMPLATE),
     Key(MEMORY, "part", TEMPLATE),
     Key(DEVICES, "part", TEMPLATE),

@@ -29,7 +29,7 @@ from webhook.kube.state.gangs import Ref, Unbound
 from webhook.kube.state.gathering import Gang
 from webhook.placement.hold import hold_of
 from webhook.workloads.keys.annotation_keys import PLACEMENT
-from webhook.workloads.layouts import BATCH_MIN_MEMBER
+from webhook.workloads.layouts.kubernetes import BATCH_MIN_MEMBER
 
 MOST_TOLD = 100
 """Maximum number of held places that one round reports. A new leader reports those of all gangs, and

@@ -1,0 +1,66 @@
+"""Exclusive placement: the label and the pod anti-affinity that JobSet and LeaderWorkerSet give their pods
+when they create them, which pod templates do not have yet. Pure.
+
+Each child Job and each replica is a placement group. Where the annotation `exclusive-topology` asks for it,
+no other placement group may have a pod in the same domain, and the group may not come to a domain that has
+pods of another. The planner finds a domain for each by the same pod anti-affinity.
+
+Sources: JobSet, pkg/webhooks/pod_webhook.go `setExclusiveAffinities`, pkg/controllers/jobset_controller.go
+`jobHashKey`; LeaderWorkerSet, pkg/webhooks/pod_webhook.go `SetExclusiveAffinities`, `genGroupUniqueKey`.
+Newer releases of JobSet exempt pods of another priority; the planner exempts none, so it never chooses a
+domain that any release refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha1
+
+from planner.model.labels import Requirement
+from planner.model.pod import PodShape, PodTerm
+
+JOB_KEY = "jobset.sigs.k8s.io/job-key"
+"""JobSet's label of pods: a hash of their child Job."""
+GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
+"""LeaderWorkerSet's label of pods: a hash of their replica."""
+
+_IN_EVERY_NAMESPACE: Mapping[str, bool] = {JOB_KEY: True, GROUP_KEY: False}
+"""Whether the anti-affinity over this label is about the pods of all namespaces, or of the pod's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementGroup:
+    """A child Job or a replica. `label`: the label of its pods. `suffix`: of its name, after that of the
+    object. `level`: the node label of which it gets a domain for itself, "" without exclusive placement.
+    """
+
+    label: str
+    suffix: str
+    level: str = ""
+
+    def pod(self, shape: PodShape, owner: str) -> PodShape:
+        """Returns a pod of the group with label and anti-affinity. `owner`: NAMESPACE/NAME of the object."""
+        value = sha1(f"{owner}{self.suffix}".encode(), usedforsecurity=False).hexdigest()
+        terms = tuple(self._of_own_group(term, value) for term in shape.terms)
+        if self.level:
+            others = (Requirement(self.label, "Exists"), Requirement(self.label, "NotIn", (value,)))
+            terms = (*terms, PodTerm(self.level, others, every=_IN_EVERY_NAMESPACE[self.label]))
+        return replace(shape, labels={**shape.labels, self.label: value}, terms=terms)
+
+    def _of_own_group(self, term: PodTerm, value: str) -> PodTerm:
+        """Returns a term of the pod template; `matchLabelKeys` with the group's label was read as "the pods
+        without it", because the template lacks the label."""
+        lacking = Requirement(self.label, "DoesNotExist", ())
+        if lacking not in term.selector:
+            return term
+        own = Requirement(self.label, "In", (value,))
+        return replace(
+            term,
+            selector=tuple(own if requirement == lacking else requirement for requirement in term.selector),
+        )
+
+
+def is_exclusive(term: PodTerm) -> bool:
+    """Returns whether the term is the anti-affinity of exclusive placement."""
+    return bool(term.selector) and term.selector[0].key in _IN_EVERY_NAMESPACE and not term.attracts
