@@ -1,13 +1,15 @@
 """Simulates operators whose programs do not run here: creates once what they create for a stored workload.
 
 The Jobs, StatefulSets and pods have the owners, names and labels that the real operators give them (JobSet,
-LeaderWorkerSet, Kubeflow's trainer, the MPI operator, KubeRay). Real controllers then act on these objects.
+LeaderWorkerSet, Kubeflow's trainer, the MPI operator, KubeRay), and the pod affinity of exclusive placement.
+Real controllers then act on these objects.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from hashlib import sha1
 
 from tests.e2e.api import Api, Json
 from tests.e2e.processes import wait_until
@@ -34,18 +36,37 @@ def _job_set(api: Api, stored: Json) -> None:
     number = 0
     for replicated in stored["spec"]["replicatedJobs"]:
         for index in range(replicated.get("replicas", 1)):
+            name = f"{stored['metadata']['name']}-{replicated['name']}-{index}"
+            full_name = f"{stored['metadata']['namespace']}/{name}"
+            key = sha1(full_name.encode(), usedforsecurity=False).hexdigest()
             labels = {
                 f"{JOBSET}/jobset-name": stored["metadata"]["name"],
                 f"{JOBSET}/replicatedjob-name": replicated["name"],
+                f"{JOBSET}/job-key": key,
                 f"{JOBSET}/job-index": str(index),
                 f"{JOBSET}/job-global-index": str(number),
             }
             template = copy.deepcopy(replicated["template"])
             _labelled(template, labels)
             _labelled(template["spec"]["template"], labels)
-            name = f"{stored['metadata']['name']}-{replicated['name']}-{index}"
+            for annotated in (stored, template):
+                if level := (annotated["metadata"].get("annotations") or {}).get(
+                    f"alpha.{JOBSET}/exclusive-topology"
+                ):
+                    _in_own_domain(template["spec"]["template"], level, key)
             _make(api, JOBS, {"apiVersion": "batch/v1", "kind": "Job", **template}, name, stored)
             number += 1
+
+
+def _in_own_domain(template: Json, level: str, key: str) -> None:
+    """JobSet adds these terms to the first pod, and the first pod's domain to the others."""
+    own = {"key": f"{JOBSET}/job-key", "operator": "In", "values": [key]}
+    others = [{"key": f"{JOBSET}/job-key", "operator": "Exists"}, {**own, "operator": "NotIn"}]
+    affinity = template["spec"].setdefault("affinity", {})
+    for kind, requirements in (("podAffinity", [own]), ("podAntiAffinity", others)):
+        selector = {"matchExpressions": requirements}
+        term = {"topologyKey": level, "namespaceSelector": {}, "labelSelector": selector}
+        affinity[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
 def _training_job(api: Api, stored: Json) -> None:
@@ -95,7 +116,16 @@ def _leader_worker_set(api: Api, stored: Json) -> None:
     group, count = spec["leaderWorkerTemplate"], spec.get("replicas", 1)
     name, folder = metadata["name"], PODS.format(metadata["namespace"])
     labels = {f"{LWS}/name": name}
-    leader = group.get("leaderTemplate") or group["workerTemplate"]
+    leader = copy.deepcopy(group.get("leaderTemplate") or group["workerTemplate"])
+    if level := (metadata.get("annotations") or {}).get(f"{LWS}/exclusive-topology"):
+        # Its webhook adds a hash of the leader's name. One template for all leaders has their index instead.
+        term = {
+            "topologyKey": level,
+            "labelSelector": {"matchLabels": {**labels, f"{LWS}/worker-index": "0"}},
+            "mismatchLabelKeys": ["apps.kubernetes.io/pod-index"],
+        }
+        apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        leader["spec"].setdefault("affinity", {})["podAntiAffinity"] = apart
     body = _stateful_set(leader, {**labels, f"{LWS}/worker-index": "0"}, count, 0)
     _make(api, STATEFUL_SETS, body, name, stored)
 

@@ -56,18 +56,19 @@ def workload(kind: str, name: str, spec: Json, **annotations: str) -> Json:
     }
 
 
-def job_set(name: str, *, copies: int = 1, pods: int = 2, **annotations: str) -> Json:
+def job_set(name: str, *, copies: int = 1, pods: int = 2, gpus: int = 8, **annotations: str) -> Json:
     """The replicated jobs of a JobSet, with this many pods each."""
-    pod_template = {**template(), "spec": {**template()["spec"], "restartPolicy": "Never"}}
+    pod_template = {"spec": {**template(gpus)["spec"], "restartPolicy": "Never"}}
     spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": pod_template}
     replicated = [{"name": "train", "replicas": copies, "template": {"spec": spec}}]
     return workload("JobSet", name, {"replicatedJobs": replicated}, **annotations)
 
 
-def serving_set(name: str, replicas: int) -> Json:
-    """A LeaderWorkerSet with replicas of two nodes."""
-    group = {"size": 2, "leaderTemplate": template(), "workerTemplate": template()}
-    return workload("LeaderWorkerSet", name, {"replicas": replicas, "leaderWorkerTemplate": group})
+def serving_set(name: str, replicas: int, gpus: int = 8, **annotations: str) -> Json:
+    """A LeaderWorkerSet with replicas of two nodes, or of two pods with fewer GPUs."""
+    group = {"size": 2, "leaderTemplate": template(gpus), "workerTemplate": template(gpus)}
+    spec = {"replicas": replicas, "leaderWorkerTemplate": group}
+    return workload("LeaderWorkerSet", name, spec, **annotations)
 
 
 RAY: Json = {
@@ -253,9 +254,17 @@ def test_a_whole_leader_worker_set_that_waits_is_let_in_replica_by_replica(servi
     wait_until(lambda: len(reservations(serving.api)) == 2, "two places")
 
 
-def test_a_job_set_with_a_rack_for_each_job_has_a_gang_for_each(serving: Replicas) -> None:
+def test_replicas_that_would_fit_one_node_have_a_rack_each_if_they_ask_for_it(serving: Replicas) -> None:
+    """LeaderWorkerSet's exclusive-topology keeps the leaders apart when they exist; the plan has to agree."""
+    apply(serving, serving_set("serve", 2, 1, **{"leaderworkerset.sigs.k8s.io/exclusive-topology": RACK}))
+    assert len(racks_of(bound(serving, 4))) == 2
+
+
+@pytest.mark.parametrize("gpus", [8, 1], ids=["whole nodes", "one node has room for both"])
+def test_a_job_set_with_a_rack_for_each_job_has_a_gang_for_each(serving: Replicas, gpus: int) -> None:
     """JobSet's exclusive-topology: two jobs, two racks, and each job's pods together."""
-    body = job_set("apart", copies=2, **{"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK})
+    exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}
+    body = job_set("apart", copies=2, gpus=gpus, **exclusive)
     apply(serving, body)
     bound_pods = bound(serving, 4)
     by_job = [racks_of(pods(serving, **{"jobset.sigs.k8s.io/job-global-index": str(n)})) for n in (0, 1)]

@@ -30,6 +30,13 @@ groups have them.
 """
 
 
+JOBSET_PRIORITY = "jobset.sigs.k8s.io/priority"
+"""JobSet's label of pods with their priority, for which pods of other priorities are exempt from the
+anti-affinity of exclusive placement. Pod templates lack it and name a class at most, so requirements of it
+are not read: no pod is exempt.
+"""
+
+
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
     """Returns the required terms of a pod with these labels; `where`: the location of `affinity`.
 
@@ -77,7 +84,9 @@ def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Whe
         for name in strings(entry.get("matchLabelKeys"), place.below("matchLabelKeys"))
         if name in OF_EACH_GROUP and name not in labels
     )
-    return (*selector_from(selected, place.below("labelSelector")), *label_requirements, *of_own_group)
+    stated = selector_from(selected, place.below("labelSelector"))
+    known_labels = (requirement for requirement in stated if requirement.key != JOBSET_PRIORITY)
+    return (*known_labels, *label_requirements, *of_own_group)
 
 
 def spreads_of(

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.snapshot import Snapshot
+from planner.manifests.pods.pod_affinity import terms_of
+from planner.model.errors import Where
 from planner.model.pod import BoundPod
 from tests.builders import amounts, cluster, racks
 from tests.webhook.workloads import objects as o
@@ -128,6 +130,23 @@ def test_a_job_set_without_the_annotation_stays_out_of_a_rack_that_a_job_reserve
     later = planned(job_set(job("train", 2), level="", name="later"), plan.snapshot)
     assert later.decision == "admitted"
     assert taken not in racks_of(later)
+
+
+def test_a_job_set_of_any_priority_stays_out_of_a_rack_that_a_job_has() -> None:
+    """The running leader's anti-affinity is about pods of its own priority, which no new template states."""
+    requirements = [
+        {"key": JOB_KEY, "operator": "Exists"},
+        {"key": JOB_KEY, "operator": "NotIn", "values": ["a"]},
+        {"key": "jobset.sigs.k8s.io/priority", "operator": "In", "values": ["1000"]},
+    ]
+    term = {
+        "topologyKey": "rack", "namespaceSelector": {}, "labelSelector": {"matchExpressions": requirements},
+    }  # fmt: skip
+    anti_affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    terms = terms_of(anti_affinity, {}, Where("pod"))
+    leader = replace(running("r1-n1", {JOB_KEY: "a"}, "other"), terms=terms)
+    plan = planned(job_set(job("train"), level=""), replace(THREE_RACKS, pods=(leader,)))
+    assert racks_of(plan) == ["r2"]
 
 
 def test_one_replicated_job_may_ask_for_it_alone() -> None:

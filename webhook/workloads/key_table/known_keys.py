@@ -17,6 +17,7 @@ from planner.manifests.nccl_job import LABEL as NCCL_TEST
 from planner.manifests.pods.bound_pod import KUEUE_WORKLOAD
 from planner.manifests.pods.gpu_sharing import GROUP_LABEL
 from planner.manifests.pods.pod import KUEUE_MANAGED
+from planner.manifests.pods.pod_affinity import JOBSET_PRIORITY
 from planner.manifests.topologies.objects import (
     ADAPTER_KEY,
     OVERSUBSCRIPTION_KEY,
@@ -322,15 +323,13 @@ _OTHERS = (
     KnownKey(OLD_SCOPE, "annotation", _PODS, "read", "Run:ai's scope, or a policy of KAI", tuple(SCOPES)),
     KnownKey(GROUP_LABEL, "label", _PODS, "read", "the GPU that the pods share, by KAI's name for it"),
     KnownKey("jobset.sigs.k8s.io/jobset-name", "label", _PODS, "read", "the JobSet of a pod"),
-    KnownKey(
-        "jobset.sigs.k8s.io/replicatedjob-name", "label", _PODS, "read",
-        "the pod's replicated job in the JobSet",
-    ),
+    KnownKey("jobset.sigs.k8s.io/replicatedjob-name", "label", _PODS, "read", "the pod's replicated job"),
     KnownKey(
         "jobset.sigs.k8s.io/job-global-index", "label", _PODS, "read",
         "the index of the pod's Job in the JobSet",
     ),
     KnownKey(JOB_KEY, "label", _PODS, "read", "the Job of a pod, for exclusive placement"),
+    KnownKey(JOBSET_PRIORITY, "label", _PODS, "read", "exempts no pod from exclusive placement"),
     KnownKey("leaderworkerset.sigs.k8s.io/name", "label", _PODS, "read", "the LeaderWorkerSet of a pod"),
     KnownKey(
         "leaderworkerset.sigs.k8s.io/group-index", "label", _PODS, "read",
