@@ -47,6 +47,8 @@ from webhook.workloads.gangs import NUMA_ALIGNMENT
 from webhook.workloads.keys.annotation_keys import (
     APPLIED,
     DEFRAGMENTATION,
+    EXCLUSIVE_JOBSET,
+    EXCLUSIVE_LWS,
     GANG_OF,
     PLACEMENT,
     POD_SET,
@@ -91,11 +93,7 @@ from webhook.workloads.shared_gangs.pod_groups import GROUP_ANNOTATIONS, KUEUE_G
 Form = Literal["annotation", "label", "taint", "scheduling gate", "managedBy"]
 Use = Literal["read", "written", "read and written"]
 """What Bayplan or its policies do with a key."""
-
-
 _TRUTH = ("true", "false")
-
-
 _LABEL_OR_ANNOTATION: tuple[Form, ...] = ("label", "annotation")
 
 
@@ -156,7 +154,8 @@ def _topology(key: Key) -> KnownKey:
     places = "workloads and pod templates" if key.places == OBJECT_AND_TEMPLATE else "pod templates"
     place = "workloads" if key.places == OBJECT else places
     use: Use = "read and written" if key.name in _WRITTEN_BY_POLICIES else "read"
-    return KnownKey(key.name, "annotation", place, use, _MEANINGS[key.meaning], key.values)
+    alone = ", and no other job or replica" if key.name in (EXCLUSIVE_JOBSET, EXCLUSIVE_LWS) else ""
+    return KnownKey(key.name, "annotation", place, use, _MEANINGS[key.meaning] + alone, key.values)
 
 
 _EITHER = "workloads or pod templates"
