@@ -130,6 +130,9 @@ def matched_children(
         place += child.span
 
 
+_HOSTS = 2**31
+"""Stands for a level finer than all: each host is evaluated."""
+
 _OTHER = "\0"
 """Stands for every label value that no constraint mentions; no label has it."""
 
@@ -211,20 +214,25 @@ class _Matching:
         names = self._mentioned.get(NODE_NAME_FIELD, frozenset())
         keys = {*self._mentioned, *(exclusion.key for exclusion in self._exclusions)}
         if names is None or keys != {NODE_NAME_FIELD} or not tree.places_are_paths:
-            return self._match(tree, tree.root, None)
+            return self._match(tree, tree.root, None, _finest_level(tree, keys))
         names = names.union(*(exclusion.values for exclusion in self._exclusions))
         reached = {branch for name in names if name in tree.places for branch in tree.branches_to(name)}
-        return self._match(tree, tree.root, reached)
+        return self._match(tree, tree.root, reached, _HOSTS)
 
-    def _match(self, tree: TopologyTree, branch: Subtree, reached: Set[Subtree] | None) -> EligibilityMap:
-        """Returns the map of one domain; `reached`: the only domains to evaluate, None for all."""
+    def _match(
+        self, tree: TopologyTree, branch: Subtree, reached: Set[Subtree] | None, finest: int
+    ) -> EligibilityMap:
+        """Returns the map of one domain. `reached`: the only domains to evaluate, None for all. `finest`:
+        from this level on, all nodes of a named domain are alike."""
         if reached is not None and branch not in reached:
             return self._host(UNNAMED)
         if branch.node:
             return self._host(tree.cluster[branch.node])
         match = self._map_of.get(branch)
+        if match is None and branch.level >= finest and all(branch.path):
+            match = self._map_of[branch] = self._host(tree.cluster[branch.leaf(0).node])
         if match is None:
-            children = tuple([self._match(tree, child, reached) for child in branch.children])
+            children = tuple([self._match(tree, child, reached, finest) for child in branch.children])
             match = self._map_of[branch] = self._joined(children)
         return match
 
@@ -262,6 +270,12 @@ class _Matching:
                 (reasons, penalty), EligibilityMap(reasons, penalty)
             )
         return match
+
+
+def _finest_level(tree: TopologyTree, keys: Set[str]) -> int:
+    """Returns the finest of the levels that these labels are, `_HOSTS` if one of them is none."""
+    levels = tree.topology.levels
+    return max(map(levels.index, keys), default=_HOSTS) if keys <= set(levels) else _HOSTS
 
 
 UNRESTRICTED: CacheSection[int, EligibilityMap] = CacheSection("unrestricted pods")

@@ -4,6 +4,7 @@ same constraints only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -17,11 +18,11 @@ from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
 from planner.model.resolved import NodeExclusion, ResolvedShape
 from planner.model.topology import HOSTNAME
-from planner.node.eligibility import label_obstacle, preference
+from planner.node.eligibility import is_excluded, label_obstacle, preference
 from planner.planning.plan import plan
 from planner.search import eligibility_map
-from planner.search.eligibility_map import match_of
-from tests.builders import GPU, gang, node, pod_set, racks, topology
+from planner.search.eligibility_map import EligibilityMap, match_of
+from tests.builders import GPU, cluster, gang, node, pod_set, racks, topology
 
 PRODUCT = "nvidia.com/gpu.product"
 
@@ -96,12 +97,42 @@ shapes = st.builds(
 labels = st.fixed_dictionaries({}, optional=dict.fromkeys(("size", "pool"), st.sampled_from(VALUES)))
 
 
-@given(st.lists(labels, min_size=1, max_size=6), st.lists(shapes, min_size=1, max_size=2))
-def test_each_node_has_the_causes_and_the_penalty_of_its_own_labels(rows, shapes) -> None:
+@pytest.mark.parametrize("levels", [(), ("pool",), ("size", "pool"), ("pool", "size")], ids="-".join)
+@given(rows=st.lists(labels, min_size=1, max_size=6), shapes=st.lists(shapes, min_size=1, max_size=2))
+def test_each_node_has_the_causes_and_the_penalty_of_its_own_labels(levels, rows, shapes) -> None:
+    """Whether the labels are levels of the tree, of which a node may lack any, or not."""
     nodes = [node(f"n{place}", labels=row) for place, row in enumerate(rows)]
-    tree = snapshot(nodes, [topology()]).base.trees["topo"]
+    tree = snapshot(nodes, [topology(*levels)]).base.trees["topo"]
     match = match_of(PlanCache(), tree, tuple(map(class_of, shapes)), divided=False)
-    for own, host in zip(tree.nodes, match.of_children(len(nodes)), strict=True):
-        assert host.why == tuple(label_obstacle(shape, own) for shape in shapes)
+    hosts = dict(of_hosts(match, tree.root))
+    assert len(hosts) == len(tree.nodes)
+    for own in tree.nodes:
+        assert hosts[own.name].why == tuple(label_obstacle(shape, own) for shape in shapes)
         missed = (sum(weight for weight, _ in shape.preferences) - preference(shape, own) for shape in shapes)
-        assert host.penalty == sum(missed)
+        assert hosts[own.name].penalty == sum(missed)
+
+
+def of_hosts(match, branch) -> Iterator[tuple[str, EligibilityMap]]:
+    """The map of each host of a branch."""
+    if branch.node:
+        yield branch.node, match
+    for child_match, child in zip(match.of_children(len(branch.children)), branch.children, strict=True):
+        yield from of_hosts(child_match, child)
+
+
+@pytest.mark.parametrize(("key", "count"), [("rack", 20), ("block", 1), ("row", 200)])
+def test_exclusions_by_a_level_are_looked_up_for_a_node_of_each_domain(monkeypatch, key, count) -> None:
+    """20 racks of 10 nodes in a block. The label "row" is no level, so each node is looked up."""
+    looked_up = []
+    monkeypatch.setattr(
+        eligibility_map,
+        "is_excluded",
+        lambda exclusion, node: looked_up.append(node.name) or is_excluded(exclusion, node),
+    )
+    moment = cluster(
+        "\n".join(f"b/r{rack}: {' '.join(f'n{rack}-{host}' for host in range(10))}" for rack in range(20)),
+        ("block", "rack"),
+    )
+    shape = ResolvedShape({}, exclusions=(NodeExclusion(key, frozenset(("r1", "r3")), "spread"),))
+    match_of(PlanCache(), moment.base.trees["topo"], (class_of(shape),), divided=False)
+    assert len(looked_up) == count
