@@ -7,7 +7,9 @@ again.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
@@ -20,6 +22,7 @@ from planner.request.validation import Refusal
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
 from webhook.placement.replicas.joint import held_back, never_together, short_of_place
 from webhook.placement.replicas.limit import limit_of_all, with_limit
+from webhook.placement.replicas.own_domains import has_running_pods, level_of, running_groups, with_note
 from webhook.placement.schedulers.kai_preemption import makes_room
 from webhook.placement.shared_gangs.gang_seat import with_whole_sets
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
@@ -56,8 +59,10 @@ def plan_workload(
     placed: list[GangPlan] = []
     before = snapshot
     asked: PodGroup | None = None  # the request of the last gang, if this has no place and a search showed it
-    for group in with_claims(snapshot, workload).gangs:
-        if asked is not None and _lacks_place_too(snapshot, group, asked, placed[-1].answer):
+    groups = with_claims(snapshot, workload).gangs
+    running = cache(lambda: running_groups(before))  # looks at each bound pod: only if it matters
+    for group in _in_order(groups):
+        if asked is not None and _lacks_place_too(snapshot, group, asked, placed[-1].answer, running):
             placed.append(_with_name(group.name, placed[-1]))
             continue
         asked = group
@@ -82,7 +87,9 @@ def plan_workload(
             snapshot = snapshot.with_reservation(reservation)
         if reservation is not None or answer.decision == "admitted":
             asked = None
-        placed.append(GangPlan(group, answer, reservation))
+        placed.append(GangPlan(group, with_note(snapshot, group, answer), reservation))
+    place_of = {group.name: place for place, group in enumerate(groups)}
+    placed.sort(key=lambda gang_plan: place_of[gang_plan.group.name])
     if short_of_place((gang_plan.group, gang_plan.answer) for gang_plan in placed):
         return WorkloadPlan(never_together(before, placed) or held_back(placed), before)
     limit = limit_of_all(before, placed, workload.unplanned) if workload.holds else ""
@@ -90,14 +97,30 @@ def plan_workload(
     return WorkloadPlan(limited, snapshot, unplanned=workload.unplanned)
 
 
-def _lacks_place_too(snapshot: Snapshot, group: PodGroup, asked: PodGroup, answer: Answer) -> bool:
+def _in_order(groups: Sequence[PodGroup]) -> list[PodGroup]:
+    """Returns gangs that start together in the order in which they are planned: first those that get a domain
+    of their own, the larger ones first, because the others leave fewer domains free. Other gangs keep their
+    order."""
+    return sorted(groups, key=lambda group: (not level_of(group), -group.gpus) if group.joint else (False, 0))
+
+
+def _lacks_place_too(
+    snapshot: Snapshot,
+    group: PodGroup,
+    asked: PodGroup,
+    answer: Answer,
+    running: Callable[[], frozenset[str]],
+) -> bool:
     """Returns whether a gang gets the answer of another that has no place in the same cluster, because their
     requests differ only in the name.
 
     A search for each would be quadratic: each counts what all other replicas reserve. `asked`: the request of
-    the other gang. A gang that holds a place is always planned, and so is each if the answer names one."""
+    the other gang. A gang that holds a place or has `running` pods is always planned, and so is each if the
+    answer names one."""
     held = snapshot.holding(group.name) or snapshot.holding(asked.name)
-    return held is None and asked.name not in answer.message and replace(asked, name=group.name) == group
+    if held is not None or asked.name in answer.message or replace(asked, name=group.name) != group:
+        return False
+    return not (has_running_pods(group, running()) or has_running_pods(asked, running()))
 
 
 def _with_name(name: str, gang_plan: GangPlan) -> GangPlan:

@@ -15,7 +15,7 @@ from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, CountField, FabricWish, PodGroup, PodSet
 from planner.model.resources import MISSPELT_DEVICES, SHARED_GPU
 from planner.node.gpu_sharing import share_in
-from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
+from webhook.workloads.keys.topology_keys import NOTHING_STATED, StatedTopology
 from webhook.workloads.layouts.exclusive_placement import PlacementGroup
 from webhook.workloads.layouts.layout import PodSetKey, PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import DEFAULT_RESERVE, GANG_MIN, Options
@@ -46,7 +46,7 @@ def pod_set_request(
     addition. `name`: the object's name, from which the names of its claims are derived. Raises `InputError`
     for a malformed pod spec or key.
     """
-    request = NOTHING_STATED if own else read_request(TEMPLATE, template.metadata, *template.annotated)
+    request = NOTHING_STATED if own else template.request
     labels = {
         **implied,
         **{key: value.text() for key, value in template.metadata.get("labels").entries()},
@@ -154,7 +154,14 @@ def _with_placement_groups(group: PodGroup, templates: tuple[PodSetTemplate, ...
         else pod_set
         for pod_set, template in zip(group.pod_sets, templates, strict=True)
     )
-    return replace(group, pod_sets=tuple(pod_sets))
+    group = replace(group, pod_sets=tuple(pod_sets))
+    level = next(iter({part.placement_group.level for part in templates if part.placement_group}), "")
+    stated = {group.constraint.required, *(pod_set.constraint.required for pod_set in group.pod_sets)}
+    if not level or level in stated:
+        return group
+    # Another required level was stated before: both hold, because the group gets one domain of its own level.
+    together = level, tuple(pod_set.name for pod_set in group.pod_sets)
+    return replace(group, within=(*group.within, together))
 
 
 def without_gang(parts: list[PodSetRequest], chosen: Options, top: StatedTopology) -> PodGroup:

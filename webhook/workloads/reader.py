@@ -19,7 +19,6 @@ from webhook.workloads.keys.topology_keys import (
     NOTHING_STATED,
     OBJECT,
     OBJECT_AND_TEMPLATE,
-    TEMPLATE,
     StatedTopology,
     merged,
     read_request,
@@ -266,7 +265,7 @@ class _Reader:
         if gang is not None:
             if gang.name and gang.group is None and not own:
                 templates = (template for template in layout.templates if names_own_gang(template.metadata))
-                requests += [read_request(TEMPLATE, m.metadata, *m.annotated) for m in templates]
+                requests += [template.request for template in templates]
             requests.append(StatedTopology(warnings=gang.warnings))
             requests += gang.subgroups.requests
             if gang.group is not None:
@@ -332,7 +331,7 @@ def _says_together(template: PodSetTemplate) -> bool:
     """Returns whether a template asks for a topology, or names a gang for its pods."""
     if names_group(template.metadata, template.spec):
         return True
-    return read_request(TEMPLATE, template.metadata, *template.annotated).stated
+    return template.request.stated
 
 
 def _name(metadata: Field, uid: str) -> str:

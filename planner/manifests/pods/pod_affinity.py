@@ -32,9 +32,11 @@ groups have them.
 
 JOBSET_PRIORITY = "jobset.sigs.k8s.io/priority"
 """JobSet's label of pods with their priority, for which pods of other priorities are exempt from the
-anti-affinity of exclusive placement. Pod templates lack it and name a class at most, so requirements of it
-are not read: no pod is exempt.
+anti-affinity of exclusive placement. Pod templates lack it and name a class at most, so this anti-affinity is
+read without it: no pod is exempt.
 """
+JOB_KEY = "jobset.sigs.k8s.io/job-key"
+"""JobSet's label of pods: a hash of their child Job."""
 
 
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
@@ -85,8 +87,9 @@ def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Whe
         if name in OF_EACH_GROUP and name not in labels
     )
     stated = selector_from(selected, place.below("labelSelector"))
-    known_labels = (requirement for requirement in stated if requirement.key != JOBSET_PRIORITY)
-    return (*known_labels, *label_requirements, *of_own_group)
+    if any(requirement.key == JOB_KEY for requirement in stated):
+        stated = tuple(requirement for requirement in stated if requirement.key != JOBSET_PRIORITY)
+    return (*stated, *label_requirements, *of_own_group)
 
 
 def spreads_of(

@@ -150,13 +150,125 @@ def test_a_job_set_of_any_priority_stays_out_of_a_rack_that_a_job_has() -> None:
 
 
 def test_one_replicated_job_may_ask_for_it_alone() -> None:
-    """The annotation is on the template of the workers' job: JobSet reads it there too. The driver shares."""
-    plan = planned(job_set(job("driver", gpus=0), job("train", 3, **{OF_JOBS: "rack"}), level=""))
-    assert [gang_plan.group.name.rpartition("/")[2] for gang_plan in plan.placed] == ["0", "1", "2", "3"]
-    assert plan.decision == "queued"  # the driver's label keeps the workers out of its rack
+    """The annotation is on the template of the workers' job: JobSet reads it there too."""
     plan = planned(job_set(job("train", 3, **{OF_JOBS: "rack"}), level=""))
     assert sorted(racks_of(plan)) == ["r1", "r2", "r3"]
     assert [warning for gang_plan in plan.placed for warning in gang_plan.answer.warnings] == []
+
+
+def test_a_job_that_does_not_ask_stays_out_of_the_racks_of_those_that_do() -> None:
+    """JobSet's label on the driver's pod keeps the workers out of its rack. The workers get theirs first."""
+    jobs = job("driver", gpus=0), job("train", 2, **{OF_JOBS: "rack"})
+    plan = planned(job_set(*jobs, level=""))
+    assert [gang_plan.group.name.rpartition("/")[2] for gang_plan in plan.placed] == ["0", "1", "2"]
+    assert sorted(racks_of(plan)) == ["r1", "r2", "r3"]
+
+
+def test_jobs_that_leave_no_rack_for_the_driver_are_refused() -> None:
+    """Three racks for three workers, none for the driver."""
+    plan = planned(job_set(job("driver", gpus=0), job("train", 3, **{OF_JOBS: "rack"}), level=""))
+    assert plan.decision == "rejected"
+    (message,) = {gang_plan.answer.message for gang_plan in plan.placed}
+    assert message == (
+        "4 Jobs of different pods start together, 3 of them in domains of their own at rack, and the empty "
+        "cluster has room for 3 of them."
+    )
+
+
+def test_jobs_of_different_pods_are_refused_together_too() -> None:
+    """Two kinds of two jobs each, and three racks."""
+    assert planned(job_set(job("a", 2), job("b", 2, gpus=2))).decision == "rejected"
+    assert planned(job_set(job("a", 2), job("b", 1, gpus=2))).decision == "admitted"
+
+
+def test_far_more_jobs_than_racks_are_refused() -> None:
+    """Only as many racks are searched for as there are."""
+    assert planned(job_set(job("train", 100))).decision == "rejected"
+
+
+def test_larger_jobs_get_a_rack_before_smaller_ones() -> None:
+    """The small job comes first in the JobSet, and would take the rack of two hosts."""
+    plan = planned(job_set(job("small", gpus=8), job("large", gpus=8, pods=2)), cluster("r1: a b\nr2: c"))
+    assert [gang_plan.answer.assignments[0].node for gang_plan in plan.placed] == ["c", "a"]
+
+
+def test_the_annotation_on_the_pods_of_a_job_counts_and_on_those_of_other_kinds_not() -> None:
+    """JobSet's webhook reads the pods' annotation."""
+    body = job("train", 3)
+    metadata = body["template"]["spec"]["template"].setdefault("metadata", {})
+    metadata["annotations"] = {OF_JOBS: "rack"}
+    assert sorted(racks_of(planned(job_set(body, level="")))) == ["r1", "r2", "r3"]
+    template = {**o.pod_template(1), "metadata": {"annotations": {OF_JOBS: "rack"}}}
+    (gang,) = read(o.changed(o.JOB, ("spec", "template"), template)).gangs
+    assert not gang.constraint
+    assert not gang.pod_sets[0].constraint
+
+
+def test_with_nodes_that_are_labelled_for_jobs_no_affinity_is_planned() -> None:
+    """JobSet adds none under this strategy: the administrator's labels keep jobs apart."""
+    obj = o.annotated(job_set(job("train", 2)), {"alpha.jobset.sigs.k8s.io/node-selector": "true"})
+    snapshot = replace(racks(1, 2), pods=(running("r1-n1", {JOB_KEY: "a"}),))
+    assert planned(obj, snapshot).decision == "admitted"
+
+
+def test_a_rack_of_its_own_is_kept_beside_a_coarser_required_level() -> None:
+    """Each replica in one block, and in one rack of it."""
+    snapshot = cluster("b1/r1: a\nb1/r2: b c\nb1/r3: d e", ("block", "rack"))
+    obj = o.changed(groups(2, **{OF_REPLICAS: "rack"}), ("spec", "leaderWorkerTemplate"), {
+        "size": 2, "workerTemplate": o.pod_template(8),
+    })  # fmt: skip
+    obj = o.annotated(obj, {"bayplan.dev/required-level": "block"})
+    by_replica = [
+        {snapshot.nodes[assignment.node].labels["rack"] for assignment in gang_plan.answer.assignments}
+        for gang_plan in planned(obj, snapshot).placed
+    ]
+    assert sorted(map(sorted, by_replica)) == [["r2"], ["r3"]]
+
+
+def test_a_short_name_is_warned_of() -> None:
+    """The planner knows the level by its short name, but the pods' affinity takes it for a node label."""
+    snapshot = cluster("r1: a b\nr2: c d", ("topology.example/rack",))
+    warnings = {
+        level: planned(job_set(job("train", 2), level=level), snapshot).placed[0].answer.warnings
+        for level in ("rack", "topology.example/rack")
+    }
+    assert "no label of any node" in warnings["rack"][0]
+    assert warnings["topology.example/rack"] == ()
+
+
+def test_replicas_without_the_annotation_that_grow_count_only_their_own_pods() -> None:
+    """Each replica is attracted to its own pods by `matchLabelKeys`; the first runs and fills its rack."""
+    term = {
+        "topologyKey": "rack",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "matchLabelKeys": [GROUP_KEY],
+    }
+    template = o.pod_template(8)
+    template["metadata"] = {"labels": {"app": "a"}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    template["spec"]["affinity"] = {"podAffinity": required}
+    obj = o.changed(groups(2), ("spec", "leaderWorkerTemplate"), {"size": 2, "workerTemplate": template})
+    labels = {GROUP_KEY: hashed("team/demo-0"), "app": "a"}
+    pods = tuple(
+        replace(running(f"r1-n{n}", labels), name=f"team/{n}", requests=amounts(gpu=8, pods=1))
+        for n in (1, 2)
+    )
+    assert racks_of(planned(obj, replace(racks(2, 2), pods=pods)))[1] == "r2"
+
+
+def test_pods_that_are_spread_within_their_replica_count_themselves() -> None:
+    """A topology spread over hosts with `matchLabelKeys`."""
+    template = o.pod_template(1)
+    template["metadata"] = {"labels": {"app": "a"}}
+    template["spec"]["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "a"}}, "matchLabelKeys": [GROUP_KEY],
+        }
+    ]  # fmt: skip
+    obj = o.changed(groups(1), ("spec", "leaderWorkerTemplate"), {"size": 4, "workerTemplate": template})
+    (gang_plan,) = planned(obj, racks(1, 4)).placed
+    assert len({assignment.node for assignment in gang_plan.answer.assignments}) == 4
 
 
 @pytest.mark.parametrize("level", ["rack", ""], ids=["on the JobSet", "on the job"])

@@ -12,7 +12,7 @@ from planner.model.names import object_of, replicas_of
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.words import pods
 from planner.planning.plan import plan
-from webhook.placement.replicas.own_domains import domains_for, without_exclusive_terms
+from webhook.placement.replicas.own_domains import domains_for, kinds_of, level_of, without_exclusive_terms
 from webhook.placement.workload_plan import GangPlan
 
 
@@ -25,47 +25,58 @@ def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]
 
 
 def never_together(snapshot: Snapshot, placed: Sequence[GangPlan]) -> tuple[GangPlan, ...]:
-    """Returns rejected plans of equal gangs that start together if even the empty cluster has too few domains
-    for all of them; () if it may have enough, or the gangs differ.
-
-    The gangs are planned as slices of one gang. Each slice is in one domain of the level that each gang
-    requires, as the gangs are, but slices may share a domain: what has no room as slices never has any. Then
-    the domains are counted (`domains_for`)."""
-    asked, total = placed[0].group, len(placed)
-    if any(replace(own.group, name=asked.name) != asked for own in placed):
+    """Returns rejected plans of gangs that start together if even the empty cluster has too few domains for
+    all of them; () if it may have enough."""
+    # A gang that runs is not refused, and one that never fits by itself is told why.
+    if any(snapshot.holding(own.group.name) or own.answer.decision == "rejected" for own in placed):
         return ()
-    first = _with_level_of_pods(without_exclusive_terms(asked))
-    if not _counts_alone(first):
+    groups = [own.group for own in placed]
+    kinds = kinds_of(groups)
+    room = total = len(groups)
+    if len(kinds) == 1:
+        room = _room_for_slices(snapshot, groups[0], total)
+    exclusive = [kind for kind in kinds if level_of(kind)]
+    level = level_of(exclusive[0]) if exclusive else _with_level_of_pods(groups[0]).constraint.required
+    others = sum(not level_of(group) for group in groups)
+    if exclusive:
+        room = min(room, domains_for(snapshot, exclusive, total - others) + others)
+    if exclusive and others and all(level in node.labels for node in snapshot.nodes.values()):
+        # The others may share one domain, but not with those that have one of their own.
+        room = min(room, domains_for(snapshot, kinds, total - others + 1) + others - 1)
+    if room in (0, total):
         return ()
-    if any(snapshot.holding(own.group.name) for own in placed):  # a gang that runs is not refused
-        return ()
-    topology, level = first.constraint.topology, first.constraint.required
-    if not topology and len(snapshot.topologies) > 1:  # each gang may be in another one, slices may not
-        return ()
-    slices = Constraint(topology, slice_level=level, slice_size=first.size)
-    whole = replace(first, name=object_of(first.name), joint="", constraint=slices)
-
-    def together(count: int) -> Answer:
-        sets = tuple(replace(pod_set, count=pod_set.count * count) for pod_set in whole.pod_sets)
-        return plan(snapshot, replace(whole, pod_sets=sets))
-
-    def too_many(count: int) -> bool:
-        answer = together(count)
-        return (answer.decision, answer.reason) == ("rejected", "TooLargeForCluster")
-
-    room = bisect_left(range(1, total), True, key=too_many) if too_many(total) else total
-    room = domains_for(snapshot, asked, room)
-    if room in (0, total):  # with room for none, the answer of each gang says why it never fits
-        return ()
+    size = pods(groups[0].size) if len(kinds) == 1 else "different pods"
+    apart = f"{total - others} of them in domains of their own" if others else "each in a domain of its own"
+    would_work = f" Would work: {replicas_of(groups[0].name, room)}." if len(kinds) == 1 else ""
     message = (
-        f"{replicas_of(first.name, total)} of {pods(first.size)} start together, each in a domain of its own "
-        f"at {level}, and the empty cluster has room for {room} of them. Would work: "
-        f"{replicas_of(first.name, room)}."
+        f"{replicas_of(groups[0].name, total)} of {size} start together, {apart} at {level}, "
+        f"and the empty cluster has room for {room} of them.{would_work}"
     )
     return tuple(
         GangPlan(own.group, Answer(own.group.name, "rejected", reason="TooLargeForCluster", message=message))
         for own in placed
     )
+
+
+def _room_for_slices(snapshot: Snapshot, group: PodGroup, total: int) -> int:
+    """Returns how many equal gangs the empty cluster has room for at most, `total` if that is not known.
+
+    The gangs are planned as slices of one gang. Each slice is in one domain of the level that each gang
+    requires, as the gangs are, but slices may share a domain: what has no room as slices never has any."""
+    first = _with_level_of_pods(without_exclusive_terms(group))
+    topology, level = first.constraint.topology, first.constraint.required
+    # Without a named topology, each gang may be in another one, slices may not.
+    if not _counts_alone(first) or (not topology and len(snapshot.topologies) > 1):
+        return total
+    slices = Constraint(topology, slice_level=level, slice_size=first.size)
+    whole = replace(first, name=object_of(first.name), joint="", constraint=slices)
+
+    def too_many(count: int) -> bool:
+        sets = tuple(replace(pod_set, count=pod_set.count * count) for pod_set in whole.pod_sets)
+        answer = plan(snapshot, replace(whole, pod_sets=sets))
+        return (answer.decision, answer.reason) == ("rejected", "TooLargeForCluster")
+
+    return bisect_left(range(1, total), True, key=too_many) if too_many(total) else total
 
 
 def _with_level_of_pods(group: PodGroup) -> PodGroup:

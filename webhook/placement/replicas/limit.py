@@ -33,7 +33,7 @@ def limit_of_all(snapshot: Snapshot, placed: Sequence[GangPlan], unplanned: int)
         subject = "" if unplanned else "all "
         subject += first_replicas(object_of(group.name), total, total + unplanned)
         return f"{subject[0].upper()}{subject[1:]}: {answer.message}"
-    room = domains_for(snapshot, group, total)
+    room = domains_for(snapshot, [group], total)
     if room == total:
         return ""
     replicas, level = replicas_of(group.name, total), level_of(group)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
 from planner.model.labels import Requirement
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan, when_empty
-from webhook.workloads.layouts.exclusive_placement import is_exclusive
+from webhook.workloads.layouts.exclusive_placement import PLACEMENT_GROUPS, is_exclusive
 
 _MOST_SEARCHES = 64
 """Maximum number of domains that are counted, because each takes a search of the empty cluster."""
@@ -36,29 +38,73 @@ def level_of(group: PodGroup) -> str:
     return next((term.key for term in terms), "")
 
 
-def domains_for(snapshot: Snapshot, group: PodGroup, count: int) -> int:
-    """Returns how many domains the empty cluster has in which the gang has room, at most `count`.
+def domains_for(snapshot: Snapshot, groups: Sequence[PodGroup], count: int) -> int:
+    """Returns in how many domains of the empty cluster there is room for any of the gangs, at most `count`.
+    The domains are of the level of which the gangs, or some of them, get one of their own. If the gangs are
+    equal, exactly so many of them get one.
 
-    Each domain is found by a search that may not use the former ones. Returns `count` if the gang needs no
-    domain of its own, if there are too many domains to count, or if an autoscaler may add more.
+    Each domain is found by a search that may not use the former ones. Returns `count` if the gangs need no
+    domains of one level, if there are too many domains to count, or if an autoscaler may add more.
     """
-    level = level_of(group)
-    if not level or count > _MOST_SEARCHES:
+    levels = {level for group in groups if (level := level_of(group))}
+    if len(levels) != 1:
         return count
-    taken: list[str] = []
-    while len(taken) < count:
-        other_domains = _outside(group, level, taken)
-        answer = when_empty(snapshot, other_domains)
-        if answer.decision != "admitted":
-            return len(taken) if plan(snapshot, other_domains).decision == "rejected" else count
-        value = snapshot.nodes[answer.assignments[0].node].labels.get(level)
-        if value is None:  # the level is the alias of a label: the pods have no anti-affinity over it
-            return count
-        taken.append(value)
-    return count
+    (level,) = levels
+    domains: list[str] = []
+    for group in groups:
+        while len(domains) < count:
+            if len(domains) == _MOST_SEARCHES:
+                return count
+            outside = _outside(group, level, domains)
+            answer = when_empty(snapshot, outside)
+            if answer.decision != "admitted":
+                if plan(snapshot, outside).decision != "rejected":
+                    return count
+                break
+            value = snapshot.nodes[answer.assignments[0].node].labels.get(level)
+            if value is None:  # the level is the alias of a label: the pods have no anti-affinity over it
+                return count
+            domains.append(value)
+    return len(domains)
 
 
-def _outside(group: PodGroup, level: str, values: list[str]) -> PodGroup:
+def kinds_of(groups: Iterable[PodGroup]) -> list[PodGroup]:
+    """Returns one gang of each kind: gangs of a kind differ in their names only."""
+    kinds: list[PodGroup] = []
+    for group in groups:
+        if not any(replace(kind, name=group.name) == group for kind in kinds):
+            kinds.append(group)
+    return kinds
+
+
+def running_groups(snapshot: Snapshot) -> frozenset[str]:
+    """Returns the hashes of the placement groups that have bound pods."""
+    return frozenset(
+        pod.labels[label] for pod in snapshot.pods for label in PLACEMENT_GROUPS if label in pod.labels
+    )
+
+
+def has_running_pods(group: PodGroup, running: frozenset[str]) -> bool:
+    """Returns whether pods of the gang's placement group are among those of `running`."""
+    labels = (pod_set.shape.labels.get(label) for pod_set in group.pod_sets for label in PLACEMENT_GROUPS)
+    return any(value in running for value in labels)
+
+
+def with_note(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Answer:
+    """Returns the answer with a warning if the gang gets a domain of a level that is no node's label."""
+    level = level_of(group)
+    if not level or any(level in topology.levels for topology in snapshot.topologies):
+        return answer
+    if any(level in node.labels for node in snapshot.nodes.values()):
+        return answer
+    note = (
+        f"exclusive-topology names {level}, which is no label of any node: its controller gives the pods "
+        "affinity over this label, so they stay pending. What would work: the key of the node label"
+    )
+    return replace(answer, warnings=(*answer.warnings, note))
+
+
+def _outside(group: PodGroup, level: str, values: Sequence[str]) -> PodGroup:
     """Returns the gang with node affinity that excludes the domains of these label values."""
     not_in_them = Requirement(level, "NotIn", tuple(values))
     pod_sets = []

@@ -17,7 +17,7 @@ from planner.manifests.nccl_job import LABEL as NCCL_TEST
 from planner.manifests.pods.bound_pod import KUEUE_WORKLOAD
 from planner.manifests.pods.gpu_sharing import GROUP_LABEL
 from planner.manifests.pods.pod import KUEUE_MANAGED
-from planner.manifests.pods.pod_affinity import JOBSET_PRIORITY
+from planner.manifests.pods.pod_affinity import JOB_KEY, JOBSET_PRIORITY
 from planner.manifests.topologies.objects import (
     ADAPTER_KEY,
     OVERSUBSCRIPTION_KEY,
@@ -61,7 +61,6 @@ from webhook.workloads.keys.annotation_keys import (
 )
 from webhook.workloads.keys.topology_keys import (
     KEYS,
-    OBJECT,
     OBJECT_AND_TEMPLATE,
     OLD_SCOPE,
     PREFERRED_LEVEL,
@@ -70,9 +69,9 @@ from webhook.workloads.keys.topology_keys import (
     Key,
     Meaning,
 )
-from webhook.workloads.layouts.exclusive_placement import GROUP_KEY, JOB_KEY
+from webhook.workloads.layouts.exclusive_placement import GROUP_KEY
 from webhook.workloads.layouts.kubernetes import BATCH_MIN_MEMBER
-from webhook.workloads.layouts.placement_groups import EXCLUSIVE_SUBGROUP
+from webhook.workloads.layouts.placement_groups import BY_NODES, EXCLUSIVE_SUBGROUP
 from webhook.workloads.left_alone import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE, MULTIKUEUE
 from webhook.workloads.options import (
     BALANCED,
@@ -152,10 +151,11 @@ too.
 
 def _topology(key: Key) -> KnownKey:
     places = "workloads and pod templates" if key.places == OBJECT_AND_TEMPLATE else "pod templates"
-    place = "workloads" if key.places == OBJECT else places
+    place = "workloads" if "template" not in key.places else places
     use: Use = "read and written" if key.name in _WRITTEN_BY_POLICIES else "read"
-    alone = ", and no other job or replica" if key.name in (EXCLUSIVE_JOBSET, EXCLUSIVE_LWS) else ""
-    return KnownKey(key.name, "annotation", place, use, _MEANINGS[key.meaning] + alone, key.values)
+    alone = "the node label of which one domain must hold the whole job or replica, and no other"
+    says = alone if key.name in (EXCLUSIVE_JOBSET, EXCLUSIVE_LWS) else _MEANINGS[key.meaning]
+    return KnownKey(key.name, "annotation", place, use, says, key.values)
 
 
 _EITHER = "workloads or pod templates"
@@ -328,6 +328,7 @@ _OTHERS = (
         "the index of the pod's Job in the JobSet",
     ),
     KnownKey(JOB_KEY, "label", _PODS, "read", "the Job of a pod, for exclusive placement"),
+    KnownKey(BY_NODES, "annotation", "JobSets", "read", "exclusive placement by labelled nodes; not planned"),
     KnownKey(JOBSET_PRIORITY, "label", _PODS, "read", "exempts no pod from exclusive placement"),
     KnownKey("leaderworkerset.sigs.k8s.io/name", "label", _PODS, "read", "the LeaderWorkerSet of a pod"),
     KnownKey(

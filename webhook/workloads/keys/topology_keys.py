@@ -29,8 +29,8 @@ Meaning = Literal[
 """What an annotation requests; `_MEANINGS` in `known_keys` describes each value."""
 
 
-Place = Literal["object", "template"]
-"""Where an annotation is read: on the object, or on a pod template."""
+Place = Literal["object", "template", "job"]
+"""Where an annotation is read: on the object, on a pod template, or on the templates of a JobSet's job."""
 
 
 Origin = tuple[str, str, str]
@@ -64,6 +64,12 @@ OBJECT: frozenset[Place] = frozenset({"object"})
 
 
 TEMPLATE: frozenset[Place] = frozenset({"template"})
+
+
+OBJECT_AND_JOB: frozenset[Place] = frozenset({"object", "job"})
+
+
+TEMPLATE_OF_JOB: frozenset[Place] = frozenset({"template", "job"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,7 @@ KEYS: tuple[Key, ...] = (
     Key("kueue.x-k8s.io/podset-slice-required-topology", "slice", TEMPLATE),
     Key("kueue.x-k8s.io/podset-slice-size", "slice-size", TEMPLATE),
     Key("kueue.x-k8s.io/podset-group-name", "together", TEMPLATE),
-    Key(EXCLUSIVE_JOBSET, "required"),
+    Key(EXCLUSIVE_JOBSET, "required", OBJECT_AND_JOB),
     Key(EXCLUSIVE_LWS, "required", OBJECT),
     Key(FRACTION, "part", TEMPLATE),
     Key(MEMORY, "part", TEMPLATE),

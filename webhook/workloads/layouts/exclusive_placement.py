@@ -17,16 +17,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha1
 
-from planner.model.labels import Requirement
+from planner.manifests.pods.pod_affinity import JOB_KEY
+from planner.model.labels import Requirement, Term
 from planner.model.pod import PodShape, PodTerm
 
-JOB_KEY = "jobset.sigs.k8s.io/job-key"
-"""JobSet's label of pods: a hash of their child Job."""
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 """LeaderWorkerSet's label of pods: a hash of their replica."""
 
 _IN_EVERY_NAMESPACE: Mapping[str, bool] = {JOB_KEY: True, GROUP_KEY: False}
 """Whether the anti-affinity over this label is about the pods of all namespaces, or of the pod's own."""
+
+
+PLACEMENT_GROUPS = tuple(_IN_EVERY_NAMESPACE)
+"""The labels whose value is a hash of the pod's placement group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +45,22 @@ class PlacementGroup:
     def pod(self, shape: PodShape, owner: str) -> PodShape:
         """Returns a pod of the group with label and anti-affinity. `owner`: NAMESPACE/NAME of the object."""
         value = sha1(f"{owner}{self.suffix}".encode(), usedforsecurity=False).hexdigest()
-        terms = tuple(self._of_own_group(term, value) for term in shape.terms)
+        terms = tuple(replace(term, selector=self._selector(term.selector, value)) for term in shape.terms)
+        spread = tuple(replace(rule, selector=self._selector(rule.selector, value)) for rule in shape.spread)
         if self.level:
             others = (Requirement(self.label, "Exists"), Requirement(self.label, "NotIn", (value,)))
             terms = (*terms, PodTerm(self.level, others, every=_IN_EVERY_NAMESPACE[self.label]))
-        return replace(shape, labels={**shape.labels, self.label: value}, terms=terms)
+        return replace(shape, labels={**shape.labels, self.label: value}, terms=terms, spread=spread)
 
-    def _of_own_group(self, term: PodTerm, value: str) -> PodTerm:
-        """Returns a term of the pod template; `matchLabelKeys` with the group's label was read as "the pods
-        without it", because the template lacks the label."""
-        lacking = Requirement(self.label, "DoesNotExist", ())
-        if lacking not in term.selector:
-            return term
-        own = Requirement(self.label, "In", (value,))
-        return replace(
-            term,
-            selector=tuple(own if requirement == lacking else requirement for requirement in term.selector),
-        )
+    def _selector(self, selector: Term, value: str) -> Term:
+        """Returns a selector of the pod template; `matchLabelKeys` with the group's label was read as "the
+        pods without it", because the template lacks the label."""
+        lacking, own = Requirement(self.label, "DoesNotExist", ()), Requirement(self.label, "In", (value,))
+        return tuple(own if requirement == lacking else requirement for requirement in selector)
 
 
 def is_exclusive(term: PodTerm) -> bool:
     """Returns whether the term is the anti-affinity of exclusive placement."""
-    return bool(term.selector) and term.selector[0].key in _IN_EVERY_NAMESPACE and not term.attracts
+    keys = {requirement.key for requirement in term.selector}
+    operators = [requirement.operator for requirement in term.selector]
+    return len(keys) == 1 and keys <= _IN_EVERY_NAMESPACE.keys() and operators == ["Exists", "NotIn"]

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from planner.manifests.pods.pod_affinity import JOB_KEY
 from planner.model.effort.deadline import poll
 from planner.model.podgroup import CountField
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field, shown
+from webhook.workloads.keys.topology_keys import (
+    TEMPLATE,
+    TEMPLATE_OF_JOB,
+    StatedTopology,
+    read_request,
+)
 from webhook.workloads.layouts.exclusive_placement import PlacementGroup
 
 LARGEST_GANGS = 10_000
@@ -51,6 +58,13 @@ class PodSetTemplate:
     first: int = 0
     count_field: CountField = NO_FIELD
     placement_group: PlacementGroup | None = None
+
+    @property
+    def request(self) -> StatedTopology:
+        """The topology request of the PodSet's own metadata. Raises `InputError` for invalid values."""
+        group = self.placement_group
+        places = TEMPLATE_OF_JOB if group and group.label == JOB_KEY else TEMPLATE
+        return read_request(places, self.metadata, *self.annotated)
 
     @property
     def key(self) -> PodSetKey:

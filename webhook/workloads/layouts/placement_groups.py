@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.manifests.pods.pod_affinity import JOB_KEY
 from planner.model.podgroup import CountField
 from webhook.workloads.fields import Field
 from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, EXCLUSIVE_LWS, SUBGROUP_SIZE
-from webhook.workloads.layouts.exclusive_placement import GROUP_KEY, JOB_KEY, PlacementGroup
+from webhook.workloads.layouts.exclusive_placement import GROUP_KEY, PlacementGroup
 from webhook.workloads.layouts.kubernetes import pod_set_of_job
 from webhook.workloads.layouts.layout import (
     PodSetTemplate,
@@ -19,6 +20,8 @@ from webhook.workloads.layouts.layout import (
     unique,
 )
 
+BY_NODES = "alpha.jobset.sigs.k8s.io/node-selector"
+"""JobSet's annotation: jobs with exclusive placement go to nodes that are labelled for them."""
 EXCLUSIVE_SUBGROUP = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 """LeaderWorkerSet's annotation: the level of which each subgroup of a replica gets a domain of its own."""
 
@@ -27,14 +30,15 @@ def job_set(obj: Field) -> WorkloadLayout:
     """Returns the layout of a JobSet: all replicated jobs are one gang, also if they start in order
     (`startupPolicy: InOrder`, `dependsOn`).
 
-    With `exclusive-topology` on the JobSet or on one of its replicated jobs (`ExclusiveKey` in JobSet's
-    jobset_types.go), each child Job is a gang of its own; those that have the annotation get a domain each.
+    With `exclusive-topology` on the JobSet, on one of its replicated jobs (`ExclusiveKey` in JobSet's
+    jobset_types.go) or on its pods, each child Job is a gang of its own; those that have the annotation get a
+    domain each.
     Unless they start in order, these gangs are `joint`: KAI starts no child Job before all have room
     (`minSubGroup` is the number of replicas: KAI-Scheduler d5bc503a,
     pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
     """
     in_order = obj.get("spec", "startupPolicy", "startupPolicyOrder").text() == "InOrder"
-    every_level = obj.get("metadata", "annotations", EXCLUSIVE_JOBSET).text()
+    exclusive = False
     templates, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
         name = name_of(replicated)
@@ -42,9 +46,13 @@ def job_set(obj: Field) -> WorkloadLayout:
         in_order = in_order or bool(replicated.get("dependsOn").items())
         job_template = replicated.get("template").needed_map()
         job_metadata = job_template.get("metadata")
-        level = job_metadata.get("annotations", EXCLUSIVE_JOBSET).text() or every_level
-        first = PlacementGroup(JOB_KEY, f"-{name}-0", level)
         child = pod_set_of_job(name, job_template.get("spec"), job_metadata)
+        annotated = (job_metadata, child.metadata, obj.get("metadata"))
+        level = next(filter(None, (of.get("annotations", EXCLUSIVE_JOBSET).text() for of in annotated)), "")
+        exclusive = exclusive or (bool(level) and child.count > 0)
+        # Under this strategy an administrator has labelled nodes for each job, and JobSet adds no affinity.
+        by_nodes = any(of.has("annotations") and of.get("annotations").has(BY_NODES) for of in annotated)
+        first = PlacementGroup(JOB_KEY, f"-{name}-0", "" if by_nodes else level)
         child = replace(child, placement_group=first)
         jobs = CountField((*replicated.path, "replicas"), max(1, child.count))
         templates.append(
@@ -53,7 +61,7 @@ def job_set(obj: Field) -> WorkloadLayout:
         if child.count:
             children.append((copies, child))
     unique(templates)
-    if not any(child.placement_group and child.placement_group.level for _, child in children):
+    if not exclusive:
         return one_gang(templates)
     at_most(sum(copies for copies, _ in children), obj.get("spec", "replicatedJobs"))
     gangs = tuple(
@@ -91,11 +99,9 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     first = PlacementGroup(GROUP_KEY, "-0", level)
     leader, worker = (replace(template, placement_group=first) for template in (leader, worker))
     gang: tuple[PodSetTemplate, ...] = (leader, worker) if worker.count else (leader,)
-    gangs = (gang,) * count
-    if level:
-        gangs = tuple(
-            tuple(_of_placement_group(template, f"-{index}") for template in gang) for index in range(count)
-        )
+    gangs = tuple(
+        tuple(_of_placement_group(template, f"-{index}") for template in gang) for index in range(count)
+    )
     exclusive = obj.get("metadata", "annotations", EXCLUSIVE_SUBGROUP)
     wants = "is not planned: LeaderWorkerSet's webhook gives each subgroup a domain of its own"
     works = "a LeaderWorkerSet for each subgroup, with leaderworkerset.sigs.k8s.io/exclusive-topology"
