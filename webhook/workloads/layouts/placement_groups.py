@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.manifests.pods.pod_affinity import JOB_KEY
+from planner.model.effort.deadline import poll
 from planner.model.podgroup import CountField
 from webhook.workloads.fields import Field
 from webhook.workloads.keys.annotation_keys import EXCLUSIVE_JOBSET, EXCLUSIVE_LWS, SUBGROUP_SIZE
@@ -74,6 +75,7 @@ def job_set(obj: Field) -> WorkloadLayout:
 
 def _of_placement_group(template: PodSetTemplate, suffix: str) -> PodSetTemplate:
     """Returns the PodSet with pods of the group whose name has this suffix."""
+    poll("reading")  # there may be thousands of replicas
     group = template.placement_group
     return replace(template, placement_group=group and replace(group, suffix=suffix))
 
