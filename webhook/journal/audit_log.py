@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from webhook.journal.entries import Answered, JournalEntry, reading, time_of
 from webhook.journal.secrets import without_secrets
-from webhook.wire.request import Operation, UserInfo, from_object
+from webhook.wire.request import AdmissionRequest, Operation, UserInfo, from_object
 from webhook.workloads.kinds import row_of
 
 API_VERSION = "audit.k8s.io/v1"
@@ -29,6 +29,8 @@ MOST_REMEMBERED = 20_000
 are left out."""
 
 Json = Mapping[str, Any]
+_Key: TypeAlias = tuple[str, ...]
+"""An object's API group, resource, namespace and name."""
 
 
 @dataclass(slots=True)
@@ -38,7 +40,7 @@ class AuditLog:
     """
 
     left_out: int = 0
-    _stored: OrderedDict[tuple[str, ...], Json] = field(default_factory=OrderedDict)
+    _stored: OrderedDict[_Key, Json] = field(default_factory=OrderedDict)
 
     def entry(self, event: Json) -> JournalEntry | None:
         """Returns the admission in an event; None if it is not one that Bayplan handles. Raises
@@ -48,43 +50,44 @@ class AuditLog:
             return self._admission(event)
 
     def _admission(self, event: Json) -> JournalEntry | None:
-        status, ref = event.get("responseStatus") or {}, event.get("objectRef") or {}
-        code, message = int(status.get("code") or 0), str(status.get("message") or "")
-        operation = _VERBS.get(str(event.get("verb")))
-        if event.get("stage") != "ResponseComplete" or ref.get("subresource") or not code:
+        answer = _answer(event)
+        if answer is None:
             return None
-        refused = code >= 400 and _OURS in message
-        if code >= 400 and not refused:  # it did not reach Bayplan's webhook, or something else refused it
-            return None
-        key = tuple(str(ref.get(part) or "") for part in ("apiGroup", "resource", "namespace", "name"))
+        operation, key = _VERBS.get(_text(event, "verb")), _key(event)
         sent = event.get("requestObject") if operation != "DELETE" else self._stored.get(key)
         if operation is None or not isinstance(sent, Mapping) or not isinstance(sent.get("kind"), str):
             self.left_out += operation is not None or event.get("verb") == "patch"
             return None
-        if row_of(str(sent.get("apiVersion") or ""), str(sent["kind"])) is None:
+        if row_of(_text(sent, "apiVersion"), str(sent["kind"])) is None:
             return None
         if operation == "UPDATE" and key not in self._stored:
             self.left_out += 1
             self._remember(key, event.get("responseObject") or sent)
             return None
-        request = from_object(
-            without_secrets(sent),
-            operation,
-            namespace=str(ref.get("namespace") or "default"),
-            old_object=self._stored.get(key) if operation == "UPDATE" else None,
-            user_info=_user(event.get("user") or {}),
-            uid=str(event.get("auditID") or ""),
-            dry_run="dryRun=" in str(event.get("requestURI") or ""),
-        )
-        if not refused and not request.dry_run:
+        request = self._request(event, operation, key, sent)
+        if answer.allowed and not request.dry_run:
             self._remember(key, None if operation == "DELETE" else event.get("responseObject") or sent)
-        answer = Answered(not refused, "refused" if refused else "unchanged", message, whole=False)
         moment = time_of(datetime.fromisoformat(str(event["stageTimestamp"])).timestamp())
         return JournalEntry(
-            moment, "validate" if operation == "DELETE" else "mutate", request, answer, stored=not refused
+            moment,
+            "validate" if operation == "DELETE" else "mutate",
+            request,
+            answer,
+            stored=answer.allowed,
         )
 
-    def _remember(self, key: tuple[str, ...], obj: Any) -> None:
+    def _request(self, event: Json, operation: Operation, key: _Key, sent: Json) -> AdmissionRequest:
+        return from_object(
+            without_secrets(sent),
+            operation,
+            namespace=_text(event.get("objectRef"), "namespace") or "default",
+            old_object=self._stored.get(key) if operation == "UPDATE" else None,
+            user_info=_user(event.get("user") or {}),
+            uid=_text(event, "auditID"),
+            dry_run="dryRun=" in _text(event, "requestURI"),
+        )
+
+    def _remember(self, key: _Key, obj: Any) -> None:
         self._stored.pop(key, None)
         if isinstance(obj, Mapping):
             self._stored[key] = cast(Json, without_secrets(obj))
@@ -92,5 +95,28 @@ class AuditLog:
             self._stored.popitem(last=False)
 
 
+def _answer(event: Json) -> Answered | None:
+    """Returns how the request of a completed event was answered; None if it did not reach Bayplan's webhook,
+    or something else refused it.
+    """
+    status, ref = event.get("responseStatus"), event.get("objectRef")
+    code, message = int(_text(status, "code") or 0), _text(status, "message")
+    if event.get("stage") != "ResponseComplete" or _text(ref, "subresource") or not code:
+        return None
+    if code < 400:
+        return Answered(True, "unchanged", message, whole=False)
+    return Answered(False, "refused", message, whole=False) if _OURS in message else None
+
+
+def _key(event: Json) -> _Key:
+    ref = event.get("objectRef")
+    return tuple(_text(ref, part) for part in ("apiGroup", "resource", "namespace", "name"))
+
+
+def _text(part: Json | None, key: str) -> str:
+    """Returns a field of an event as text; "" for one that is missing, null or empty."""
+    return str((part or {}).get(key) or "")
+
+
 def _user(user: Json) -> UserInfo:
-    return UserInfo(str(user.get("username") or ""), groups=tuple(map(str, user.get("groups") or ())))
+    return UserInfo(_text(user, "username"), groups=tuple(map(str, user.get("groups") or ())))

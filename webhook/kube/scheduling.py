@@ -8,7 +8,7 @@ from webhook.kube.api.client import Api, Json
 from webhook.kube.api.discovery import served_path
 from webhook.kube.state.findings import CheckFinding
 from webhook.kube.state.scheduling_findings import SchedulingObjects, scheduling_findings
-from webhook.workloads.reader import KUEUE_QUEUE
+from webhook.workloads.queues import KUEUE_QUEUE
 
 KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 """The path of Kueue's configuration, if Kueue was installed by its own manifests."""

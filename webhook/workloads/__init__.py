@@ -12,6 +12,7 @@
 - `templates`: a template as a Pod and back; `read_templates`: caches templates that did not change
 - `fields`: a value with its path
 - `keys`: topology requests in every dialect; `key_table`: all known keys, and misspelt ones
+- `controllers`: the controller that an object names; `queues`: the queues, and the scheduler that they imply
 - `stored`: controller, reservations and times of any stored object
 - `varying_values`: values in which otherwise equal objects differ
 - `left_alone`: objects that Bayplan ignores; `unread_kinds`: pods that are not planned with their object

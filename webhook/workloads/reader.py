@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from planner.model.errors import InputError, InputErrors, Where
 from planner.model.podgroup import PodGroup
-from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
+from webhook.workloads.controllers import ObjectController, controller_in
 from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs, without_gang
 from webhook.workloads.implied_labels import implied_labels
@@ -30,6 +30,7 @@ from webhook.workloads.layouts.grouping import grouped
 from webhook.workloads.layouts.layout import PodSetKey, PodSetTemplate, WorkloadLayout
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder, is_run_elsewhere
 from webhook.workloads.options import Options, options
+from webhook.workloads.queues import KAI_QUEUE, KUEUE_QUEUE, first_label, following
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.shared_gangs.pod_groups import (
     Membership,
@@ -41,20 +42,6 @@ from webhook.workloads.shared_gangs.pod_groups import (
 from webhook.workloads.shared_gangs.shares import with_share
 from webhook.workloads.shared_gangs.subgroups import NO_SUBGROUPS
 from webhook.workloads.workload import NO_PODS, Template, Workload
-
-KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label with a Kueue LocalQueue. Kueue suspends the object, or gates its pods, until it is admitted."""
-
-
-KAI_QUEUE = "kai.scheduler/queue"
-"""The label that names a KAI queue."""
-
-
-_FOLLOWS = (
-    (KUEUE_QUEUE, (), "kueue.x-k8s.io"),
-    (KAI_QUEUE, (KAI, RUNAI), "kai.scheduler"),
-)
-"""Per system: its queue label, its schedulerNames, and the API group of the Topologies that it reads."""
 
 
 def read(
@@ -103,6 +90,28 @@ def wants_plan(workload: Workload) -> bool:
     return workload.asks or workload.claims or any(asks_for_gpus(shape) for shape in shapes)
 
 
+# Like `Field`, not frozen: each reading of an object creates one. Never modified.
+@dataclass(slots=True)
+class _Grouping:
+    """Which pods of an object start together, and what the object states for them.
+
+    `gang`: what the pods name. `loose`: each pod starts by itself, though the object's kind could start them
+    together. `together`: `bayplan.dev/gang` makes one gang of pods that otherwise start by themselves.
+    """
+
+    layout: WorkloadLayout
+    chosen: Options
+    top: StatedTopology
+    gang: Membership | None
+    loose: bool
+    together: bool
+
+    @property
+    def shared_gang(self) -> Membership | None:
+        """The gang of several objects to which the object belongs; None for gangs of its own."""
+        return self.gang if self.gang is not None and self.gang.name else None
+
+
 class _Reader:
     """Reads one object of a known kind; `workload` returns the result."""
 
@@ -126,60 +135,74 @@ class _Reader:
         self.groups = groups
 
     def workload(self, read_templates: ReadTemplates) -> Workload:
-        row, layout = self.row, self.row.layout(self.obj)
-        chosen = self._options(layout)
-        owner, owner_row = self._owner()
-        owned = owner_row is not None and (owner_row.holds or owner_row.each_pod)
-        gang = self._membership(layout, chosen)
-        if gang is not None and gang.group is not None:
-            of_templates = () if row.name == "Pod" else (template.metadata for template in layout.templates)
-            chosen = options(self.metadata, *of_templates, gang.group.get("metadata"))
-        top = self._top(gang, layout)
-        shared_gang = gang if gang is not None and gang.name else None  # a gang of several objects
-        together = row.each_pod and bool(chosen.gang) and shared_gang is None
-        loose = layout.loose and not (
-            chosen.together or top.stated or any(map(_says_together, layout.templates))
-        )
-        layout = grouped(layout, chosen, loose=loose, together=together, is_part=shared_gang is not None)
-        per_pod = loose or (row.each_pod and not together)
+        row, grouping = self.row, self._grouping()
+        layout, gang, shared_gang = grouping.layout, grouping.gang, grouping.shared_gang
+        controller = controller_in(self.metadata, self.namespace)
         of_gang = shared_gang is not None and shared_gang.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
-        # A `child` has no gangs. An object whose owner is a gang (a JobSet's Job) is part of that gang, and a
-        # pod with `nodeName` has its node. A pod of such an owner is planned if it names no reservation.
-        bound = bool(layout.templates) and all(t.spec.get("nodeName").text() for t in layout.templates)
-        child = bound or (owned and row.name != "Pod")
+        child, labelled = self._is_child(controller, layout), self._labelled(layout)
+        templates = _templates(layout)
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
-        templates, queue = _templates(layout), self.metadata.get("labels", KUEUE_QUEUE).text()
-        name = f"{self.namespace}/{shared_gang.name if shared_gang else f'{row.name}/{self.name}'}"
-        within = shared_gang.subgroups.within if shared_gang else ()
-        object_name = f"{self.namespace}/{self.name}"
-        groups = () if child else gangs(layout, name, chosen, top, sets, within, owner=object_name)
+        queue = self.metadata.get("labels", KUEUE_QUEUE).text()
         workload = Workload(
             kind=row.name,
             name=f"{self.namespace}/{row.name}/{self.name}",
             templates=tuple(template for template in templates if template.is_pod_template),
             inlined=tuple(template for template in templates if not template.is_pod_template),
-            gangs=self._following(layout, groups),
-            planned_elsewhere=(
-                NO_PODS if child or layout.gangs or not sets else without_gang([*sets.values()], chosen, top)
-            ),
+            gangs=() if child else self._gangs(grouping, sets, labelled),
+            planned_elsewhere=NO_PODS if child else _planned_elsewhere(grouping, sets),
             unplanned=layout.unplanned,
-            per_pod=per_pod,
-            skip=chosen.skip or self._is_left_alone(owner, layout),
-            holds=(row.holds or together) and not (child or loose or suspended),
+            per_pod=grouping.loose or (row.each_pod and not grouping.together),
+            skip=grouping.chosen.skip or self._is_left_alone(controller, layout),
+            holds=(row.holds or grouping.together) and not (child or grouping.loose or suspended),
             suspended=suspended,
             kueue=f"{self.namespace}/{queue}" if queue else "",
             suspends=bool(row.suspend),
             template_immutable=row.template_immutable,
-            owner=owner,
-            owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),
-            owner_suspends=owner_row is not None and bool(owner_row.suspend),
-            asks=chosen.stated or top.stated or any(part.request.stated for part in sets.values()),
+            owner=controller.name,
+            owner_has_templates=controller.has_templates,
+            owner_suspends=controller.suspends,
+            asks=_states_anything(grouping, sets),
             claims=any(part.claims for part in sets.values()),
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
-            kai_queue=self._kai_queue(layout),
+            kai_queue=first_label(labelled, KAI_QUEUE),
         )
-        return workload if shared_gang is None else with_share(workload, shared_gang, chosen)
+        return workload if shared_gang is None else with_share(workload, shared_gang, grouping.chosen)
+
+    def _grouping(self) -> _Grouping:
+        row, layout = self.row, self.row.layout(self.obj)
+        chosen = self._options(layout)
+        gang = self._membership(layout, chosen)
+        if gang is not None and gang.group is not None:
+            of_templates = () if row.name == "Pod" else (template.metadata for template in layout.templates)
+            chosen = options(self.metadata, *of_templates, gang.group.get("metadata"))
+        top, is_part = self._top(gang, layout), gang is not None and bool(gang.name)
+        together = row.each_pod and bool(chosen.gang) and not is_part
+        loose = layout.loose and not (
+            chosen.together or top.stated or any(map(_says_together, layout.templates))
+        )
+        layout = grouped(layout, chosen, loose=loose, together=together, is_part=is_part)
+        return _Grouping(layout, chosen, top, gang, loose, together)
+
+    def _gangs(
+        self, grouping: _Grouping, sets: dict[PodSetKey, PodSetRequest], labelled: list[Field]
+    ) -> tuple[PodGroup, ...]:
+        shared_gang, layout = grouping.shared_gang, grouping.layout
+        name = f"{self.namespace}/{shared_gang.name if shared_gang else f'{self.row.name}/{self.name}'}"
+        within = shared_gang.subgroups.within if shared_gang else ()
+        owner = f"{self.namespace}/{self.name}"
+        own = gangs(layout, name, grouping.chosen, grouping.top, sets, within, owner=owner)
+        return following(own, labelled, [template.spec for template in layout.templates])
+
+    def _is_child(self, controller: ObjectController, layout: WorkloadLayout) -> bool:
+        """Returns whether the object has no gangs.
+
+        An object whose controller has gangs (a JobSet's Job) is part of those, and a pod with `nodeName` has
+        its node. A pod of such a controller is planned if it names no reservation.
+        """
+        if controller.has_gangs and self.row.name != "Pod":
+            return True
+        return bool(layout.templates) and all(t.spec.get("nodeName").text() for t in layout.templates)
 
     def _options(self, layout: WorkloadLayout) -> Options:
         """Returns the options that the object and its templates state. Raises `InputError` with all invalid
@@ -195,11 +218,11 @@ class _Reader:
             errors.raise_any()
             raise
 
-    def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
+    def _is_left_alone(self, controller: ObjectController, layout: WorkloadLayout) -> bool:
         """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places or
         runs in another cluster."""
         return (
-            is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
+            is_left_alone(self.namespace, controller.kind)
             or is_run_elsewhere(self.obj.get("spec"))
             or (
                 bool(layout.templates)
@@ -212,49 +235,10 @@ class _Reader:
             )
         )
 
-    def _kai_queue(self, layout: WorkloadLayout) -> str:
-        """Returns the KAI queue that the object or its templates name; "" for none."""
-        labelled = self._labelled(layout)
-        return next(filter(None, (metadata.get("labels", KAI_QUEUE).text() for metadata in labelled)), "")
-
-    def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
-        """Returns the gangs with the API group of the Topologies that their scheduler reads. The scheduler is
-        known by its queue label, or by the pods' schedulerName."""
-        specs = [template.spec for template in layout.templates if template.spec.has("schedulerName")]
-        names = {spec.get("schedulerName").text() for spec in specs}
-        labelled = self._labelled(layout)
-        source = next(
-            (
-                source
-                for queue, schedulers, source in _FOLLOWS
-                if not names.isdisjoint(schedulers)
-                or any(metadata.get("labels", queue).text() for metadata in labelled)
-            ),
-            "",
-        )
-        if not source:
-            return groups
-        # KAI takes the class from this label of the owner or the pod, else from the pod's spec.
-        labels = (metadata.get("labels", "priorityClassName").text() for metadata in labelled)
-        classes = (
-            *labels,
-            *(template.spec.get("priorityClassName").text() for template in layout.templates),
-        )
-        scheduler_class = next(filter(None, classes), "")
-        return tuple(replace(group, follows=source, scheduler_class=scheduler_class) for group in groups)
-
     def _labelled(self, layout: WorkloadLayout) -> list[Field]:
         """Returns the metadata of the object and its templates that have labels, in order."""
         parts = (self.metadata, *(template.metadata for template in layout.templates))
         return [metadata for metadata in parts if metadata.has("labels")]
-
-    def _owner(self) -> tuple[str, WorkloadKind | None]:
-        """Returns the controller and the row of its kind, None for an unknown kind."""
-        for reference in self.metadata.get("ownerReferences").items():
-            if reference.get("controller").flag():
-                kind, name = reference.get("kind").name(), reference.get("name").name()
-                return f"{self.namespace}/{kind}/{name}", row_of(reference.get("apiVersion").text(), kind)
-        return "", None
 
     def _top(self, gang: Membership | None, layout: WorkloadLayout) -> StatedTopology:
         """Returns the topology request of the whole object; its keys take precedence over its PodGroup's."""
@@ -325,6 +309,20 @@ class _Reader:
             )
             for key, template in templates.items()
         }
+
+
+def _planned_elsewhere(grouping: _Grouping, sets: dict[PodSetKey, PodSetRequest]) -> PodGroup:
+    """Returns the pods of an object whose layout has no gangs."""
+    if grouping.layout.gangs or not sets:
+        return NO_PODS
+    return without_gang([*sets.values()], grouping.chosen, grouping.top)
+
+
+def _states_anything(grouping: _Grouping, sets: dict[PodSetKey, PodSetRequest]) -> bool:
+    """Returns whether the object or a template has a topology key or a key of Bayplan."""
+    if grouping.chosen.stated or grouping.top.stated:
+        return True
+    return any(part.request.stated for part in sets.values())
 
 
 def _says_together(template: PodSetTemplate) -> bool:

@@ -39,56 +39,77 @@ def pods_by_cell(rules: Sequence[SpreadRule], room: Mapping[Cell, int], count: i
 
     `room`: how many pods fit in each cell. The rules count exactly these pods and existing ones.
     """
-    skews = [_Skew(rule) for rule in rules]
-    first = min(range(len(rules)), key=lambda number: len(rules[number].existing))
-    pods: Counter[Cell] = Counter()
-    room_of_domains: list[Counter[str]] = [Counter() for _ in rules]
-    for cell, fits in room.items():
-        for of_domains, value in zip(room_of_domains, cell, strict=True):
-            of_domains[value] += fits
-
-    def turn(cell: Cell) -> tuple[int, int, Cell]:
-        others = [number for number in range(len(rules)) if number != first]
-        counted = sum([skews[number].counts[cell[number]] for number in others])
-        return counted, sum([room_of_domains[number][cell[number]] for number in others]), cell
-
-    # Counts only grow, so a cell whose turn is not up to date can only come later: it is put back. There is a
-    # heap for each value of the rule with the fewest domains, because a pod changes all turns of its value.
-    waiting: dict[str, list[tuple[int, int, Cell]]] = {}
-    full: list[Cell] = []  # cells in which a pod breaks a rule until the emptiest domains have more pods
-    for cell, fits in room.items():
-        if fits:
-            waiting.setdefault(cell[first], []).append(turn(cell))
-    for cells in waiting.values():
-        heapify(cells)
-
-    def next_cell(cells: list[tuple[int, int, Cell]]) -> Cell | None:
-        while cells:
-            earlier, _, cell = heappop(cells)
-            latest = turn(cell)
-            if latest[0] > earlier:
-                heappush(cells, latest)
-            elif all(skew.allows(value) for skew, value in zip(skews, cell, strict=True)):
-                return cell
-            else:
-                full.append(cell)
-        return None
-
+    cells = _WaitingCells(rules, room)
     for _ in range(count):
         poll("search")
-        values = sorted(waiting, key=lambda value: (skews[first].counts[value], value))
-        chosen = next((free for value in values if (free := next_cell(waiting[value]))), None)
-        if chosen is None:
+        if not cells.add_pod():
             return None
-        pods[chosen] += 1
-        raised = [skew.add(value) for skew, value in zip(skews, chosen, strict=True)]
-        if pods[chosen] < room[chosen]:
-            heappush(waiting[chosen[first]], turn(chosen))
+    return cells.pods
+
+
+class _WaitingCells:
+    """The cells with room, by the order in which they take pods, and the pods added so far.
+
+    Counts only grow, so a cell whose turn is not up to date can only come later: it is put back. There is a
+    heap for each value of the rule with the fewest domains, because a pod changes all turns of its value.
+    """
+
+    def __init__(self, rules: Sequence[SpreadRule], room: Mapping[Cell, int]) -> None:
+        self.pods: Counter[Cell] = Counter()
+        self._room = room
+        self._skews = [_Skew(rule) for rule in rules]
+        self._first = min(range(len(rules)), key=lambda number: len(rules[number].existing))
+        self._others = [number for number in range(len(rules)) if number != self._first]
+        self._room_of_domains: list[Counter[str]] = [Counter() for _ in rules]
+        for cell, fits in room.items():
+            for of_domains, value in zip(self._room_of_domains, cell, strict=True):
+                of_domains[value] += fits
+        self._heaps: dict[str, list[tuple[int, int, Cell]]] = {}
+        self._full: list[Cell] = []
+        """Cells in which a pod breaks a rule until the emptiest domains have more pods."""
+        for cell, fits in room.items():
+            if fits:
+                self._heaps.setdefault(cell[self._first], []).append(self._turn(cell))
+        for heap in self._heaps.values():
+            heapify(heap)
+
+    def add_pod(self) -> bool:
+        """Adds a pod to the next cell that may take it; returns False if there is none."""
+        counts = self._skews[self._first].counts
+        values = sorted(self._heaps, key=lambda value: (counts[value], value))
+        chosen = next((free for value in values if (free := self._next_cell(self._heaps[value]))), None)
+        if chosen is None:
+            return False
+        self.pods[chosen] += 1
+        raised = [skew.add(value) for skew, value in zip(self._skews, chosen, strict=True)]
+        if self.pods[chosen] < self._room[chosen]:
+            self._put_back(chosen)
         if any(raised):
-            for former in full:
-                heappush(waiting[former[first]], turn(former))
-            full.clear()
-    return pods
+            for cell in self._full:
+                self._put_back(cell)
+            self._full.clear()
+        return True
+
+    def _turn(self, cell: Cell) -> tuple[int, int, Cell]:
+        """Returns the key by which a heap is ordered: pods and room in the cell's other domains."""
+        counted = sum([self._skews[number].counts[cell[number]] for number in self._others])
+        return counted, sum([self._room_of_domains[number][cell[number]] for number in self._others]), cell
+
+    def _put_back(self, cell: Cell) -> None:
+        heappush(self._heaps[cell[self._first]], self._turn(cell))
+
+    def _next_cell(self, heap: list[tuple[int, int, Cell]]) -> Cell | None:
+        """Removes and returns the first cell that may take a pod; cells that may not become `_full`."""
+        while heap:
+            earlier, _, cell = heappop(heap)
+            latest = self._turn(cell)
+            if latest[0] > earlier:
+                heappush(heap, latest)
+            elif all(skew.allows(value) for skew, value in zip(self._skews, cell, strict=True)):
+                return cell
+            else:
+                self._full.append(cell)
+        return None
 
 
 class _Skew:

@@ -21,7 +21,7 @@ from webhook.kube.state.findings import CheckFinding
 from webhook.placement.taints import reserved_taint_value
 from webhook.policy.model.packs import AUTO, SYSTEM_OF, fitting
 from webhook.policy.model.parameters import PARAMETERS
-from webhook.workloads.reader import KUEUE_QUEUE
+from webhook.workloads.queues import KUEUE_QUEUE
 
 Json = Mapping[str, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from webhook.cel import CelError
@@ -88,6 +88,16 @@ def run_validating(
     )
 
 
+@dataclass(slots=True)
+class _FormerRuns:
+    """The runs of one policy on earlier templates. `contents`: the templates that it ran on. `passed`: for a
+    binding, its parameters (both by identity) and a form, whether it passes on all templates of the form.
+    """
+
+    contents: set[tuple[object, ...]] = field(default_factory=set)
+    passed: dict[tuple[int, int, Form], bool] = field(default_factory=dict)
+
+
 class _Collected:
     """Collects the findings, failures and audit annotations of all policies.
 
@@ -146,9 +156,7 @@ class _Collected:
 
         Returns whether it is known to pass on all new objects with these forms.
         """
-        is_common, cache = True, policy_pass.cache
-        seen: set[tuple[object, ...]] = set()
-        passed: dict[tuple[int, int, Form], bool] = {}
+        is_common, former = True, _FormerRuns()
         # forms (templates that are equal but for stand-ins, see `forms/form.py`) that pass in every run
         all_passed: set[Form] = set()
         # Templates of one form may differ in labels, and an objectSelector selects only some of them: then no
@@ -159,34 +167,48 @@ class _Collected:
             form = policy_pass.form(target, template=False)
             if form in all_passed:
                 continue
-            failed = form is None or not runs_on_all
+            passes = runs_on_all
             for binding in policy.bindings:
                 for run in policy_pass.runs(policy, binding, target):
-                    if isinstance(run, Failure):
-                        self.failures.append(run)  # as upstream, whatever the binding's actions are
-                        failed = True
-                        continue
-                    if isinstance(form, SharedForm):
-                        if self._passes_as_equal_objects(policy_pass, policy, run, target, obj, form):
-                            continue
-                    elif form is not None:
-                        key = id(binding), id(run.params), form
-                        if key not in passed:
-                            passed[key] = self._passes(policy_pass, policy, run, target, obj, form)
-                        if passed[key]:
-                            continue
-                    failed = True
-                    content = policy_pass.content(policy, run, target)
-                    if content is None or content not in seen:  # equal templates give the same result
-                        seen.update(() if content is None else (content,))
-                        shown = None if target.obj is None else cache.defaulted(target, template=False)
-                        self._validate(
-                            policy, run, policy_pass.activation(run, target, obj, shown), policy_pass
-                        )
-            if form is not None and not failed:
+                    if not self._passes_in_run(policy_pass, policy, run, target, obj, form, former):
+                        passes = False
+            if form is not None and passes:
                 all_passed.add(form)
-            is_common = is_common and not failed and isinstance(form, SharedForm)
+            is_common = is_common and passes and isinstance(form, SharedForm)
         return is_common
+
+    def _passes_in_run(
+        self,
+        policy_pass: PolicyPass,
+        policy: ValidatingPolicy,
+        run: PolicyRun | Failure,
+        target: Target,
+        obj: Mapping[str, Any] | None,
+        form: Form | None,
+        former: _FormerRuns,
+    ) -> bool:
+        """Runs the policy for one target and one binding, unless the outcome is known.
+
+        Returns whether it is known to pass on all templates of the form; False for a target without a form.
+        """
+        if isinstance(run, Failure):
+            self.failures.append(run)  # as upstream, whatever the binding's actions are
+            return False
+        if isinstance(form, SharedForm):
+            if self._passes_as_equal_objects(policy_pass, policy, run, target, obj, form):
+                return True
+        elif form is not None:
+            key = id(run.binding), id(run.params), form
+            if key not in former.passed:
+                former.passed[key] = self._passes(policy_pass, policy, run, target, obj, form)
+            if former.passed[key]:
+                return True
+        content = policy_pass.content(policy, run, target)
+        if content is None or content not in former.contents:  # equal templates give the same result
+            former.contents.update(() if content is None else (content,))
+            shown = None if target.obj is None else policy_pass.cache.defaulted(target, template=False)
+            self._validate(policy, run, policy_pass.activation(run, target, obj, shown), policy_pass)
+        return False
 
     def _passes_as_equal_objects(
         self,

@@ -86,7 +86,7 @@ from webhook.workloads.options import (
     RESERVE,
     RESERVE_MODES,
 )
-from webhook.workloads.reader import KUEUE_QUEUE
+from webhook.workloads.queues import KUEUE_QUEUE
 from webhook.workloads.shared_gangs.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
 
 Form = Literal["annotation", "label", "taint", "scheduling gate", "managedBy"]
