@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
 from planner.model.effort.deadline import poll
-from planner.model.resolved import NodeExclusion, ResolvedShape
+from planner.model.resolved import Attraction, NodeExclusion, ResolvedShape
 from planner.model.topology import ROOT
 
 
@@ -42,6 +42,8 @@ class PodClass:
     """Pairs (label key, PodSets): all pods of these PodSets must be on nodes with the same label value."""
     co_located_at: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """Pairs (level, PodSets): each domain of the level has all pods of these PodSets, or none of them."""
+    attractions: tuple[Attraction, ...] = ()
+    """As in `ResolvedShape`. Only `class_by_class` observes them: the searches of all classes ignore them."""
     is_split: bool = False
     """Whether a class was divided into several and this is not the first of them. Only the first counts the
     preferred node affinity of the pods."""

@@ -76,6 +76,17 @@ class SpreadState:
 
 
 @dataclass(frozen=True, slots=True)
+class Attraction:
+    """A required pod affinity: the label `key` of the pods' nodes must have one of `values`, or the value of
+    a node with a pod of these PodSets. The key `metadata.name` stands for the node's name.
+    """
+
+    key: str
+    pod_sets: tuple[str, ...]
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ResolvedShape(PodShape):
     """The shape of pods in one cluster.
 
@@ -94,6 +105,9 @@ class ResolvedShape(PodShape):
     of that PodSet."""
     co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Pairs (label key, PodSets): all pods of these PodSets must be on nodes with the same label value."""
+    attractions: tuple[Attraction, ...] = ()
+    """The required affinities to pods of other PodSets, in a request of the form `scattered`
+    (`affinity.within_gang.AffinityForm`); in other forms, `co_located_over` stands for them."""
     spread_states: tuple[SpreadState, ...] = ()
     """The spread constraints that concern these pods, in this cluster."""
     nvlink_group: int = 0

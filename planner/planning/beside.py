@@ -21,7 +21,7 @@ from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains, topology_named
 from planner.planning.plan import plan
 from planner.planning.replay import valid_place
-from planner.request.pod_affinity import near_own_seats
+from planner.request.affinity.pod_affinity import near_own_seats
 
 
 def beside(

@@ -12,7 +12,7 @@ These are all the steps between reading a request and the search, in order; a na
       cliques, policies     levels that these add                       device_claims.py, level_policy.py
       volumes               nodes from which volumes can be used        volumes.py
     .gang
-      other pods            pod affinity, topology spread               pod_affinity.py, topology_spread.py
+      other pods            pod affinity, topology spread               affinity, topology_spread.py
       NUMA                  nodes with large enough NUMA nodes          levels.py
       topologies            the topologies that the request may mean    topology_choice.py
       levels, pod classes   one `TopologyRequest` per topology          topology_request.py
@@ -24,7 +24,7 @@ the stages that depend on the change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
@@ -38,11 +38,12 @@ from planner.model.resolved import (
     resolved_group,
 )
 from planner.model.topology import HOSTNAME
+from planner.request.affinity.pod_affinity import with_pod_affinity
+from planner.request.affinity.within_gang import AffinityForm
 from planner.request.created_pods import as_created, runtime_class_notes
 from planner.request.device_claims import has_claims, in_one_clique
 from planner.request.level_policy import by_policy
 from planner.request.levels import with_numa_nodes
-from planner.request.pod_affinity import with_pod_affinity
 from planner.request.priority import priority_notes
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import GpuLimit, TopologyRequest, topology_request
@@ -59,6 +60,9 @@ class PlacementProblem:
     policies add, and the nodes from which its volumes can be used. `requests`: one for each topology that the
     gang may use; empty if there is a `refusal`. `occupied`: True to search the cluster as it is, False to
     search it as if it were empty. `notes`: further warnings, besides those in `gang`.
+
+    `looser`: if pods have affinity to other PodSets of the gang, the same requests in the other forms of this
+    affinity (`affinity.within_gang.AffinityForm`), in the order of the attempts; the last is `scattered`.
     """
 
     snapshot: Snapshot
@@ -68,6 +72,7 @@ class PlacementProblem:
     refusal: Refusal | None = None
     occupied: bool = True
     notes: tuple[str, ...] = ()
+    looser: tuple[tuple[TopologyRequest, ...], ...] = ()
 
     @property
     def name(self) -> str:
@@ -90,7 +95,7 @@ class PlacementProblem:
     def refused(self, refusal: Refusal) -> PlacementProblem:
         """Returns the same problem as one that cannot be satisfied, with the reason and without requests."""
         # The traceback refers to the callers' variables, and so back to the problem and its snapshot.
-        return replace(self, requests=(), refusal=refusal.with_traceback(None))
+        return replace(self, requests=(), looser=(), refusal=refusal.with_traceback(None))
 
     def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
         """Returns the problem of a changed request whose device claims are the same."""
@@ -128,8 +133,13 @@ class PlacementProblem:
 
     def limited_to(self, topology: str, limit: GpuLimit) -> PlacementProblem:
         """Returns the problem in this topology alone, with a limit on the gang's GPUs in each domain."""
-        own = (request for request in self.requests if request.topology.name == topology)
-        return replace(self, requests=tuple([replace(request, gpu_limit=limit) for request in own]))
+
+        def own(requests: Iterable[TopologyRequest]) -> tuple[TopologyRequest, ...]:
+            return tuple(
+                [replace(each, gpu_limit=limit) for each in requests if each.topology.name == topology]
+            )
+
+        return replace(self, requests=own(self.requests), looser=tuple(map(own, self.looser)))
 
     def resized(self, counts: Mapping[str, int]) -> PlacementProblem:
         """Returns the problem with other pod counts for these PodSets."""
@@ -185,14 +195,28 @@ def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
     gang = by_policy(snapshot, gang)
     try:
         gang = with_volumes(snapshot, gang)
-        return PlacementProblem(snapshot, asked, gang, _requests(snapshot, gang))
+        requests = _requests(snapshot, gang)
+        return PlacementProblem(snapshot, asked, gang, requests, looser=_looser(snapshot, gang, requests))
     except Refusal as refusal:
         return PlacementProblem(snapshot, asked, gang).refused(refusal)
 
 
-def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyRequest, ...]:
+def _looser(
+    snapshot: Snapshot, gang: ResolvedPodGroup, requests: tuple[TopologyRequest, ...]
+) -> tuple[tuple[TopologyRequest, ...], ...]:
+    """Returns the requests in other forms of affinity, without those that are the same as `requests`."""
+    if not any(term.attracts for pod_set in gang.pod_sets for term in pod_set.shape.terms):
+        return ()
+    forms: tuple[AffinityForm, ...] = ("gang first", "scattered")
+    looser = (_requests(snapshot, gang, form) for form in forms)
+    return tuple([other for other in looser if other != requests])
+
+
+def _requests(
+    snapshot: Snapshot, gang: ResolvedPodGroup, form: AffinityForm = "bound first"
+) -> tuple[TopologyRequest, ...]:
     """Returns the request in each topology that the gang may use. Raises `Refusal`."""
-    settled = _with_cluster_constraints(snapshot, gang)
+    settled = _with_cluster_constraints(snapshot, gang, form)
     check(gang)
     rules = {
         key
@@ -210,13 +234,15 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
     )
 
 
-def _with_cluster_constraints(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
+def _with_cluster_constraints(
+    snapshot: Snapshot, gang: ResolvedPodGroup, form: AffinityForm
+) -> ResolvedPodGroup:
     """Returns the gang with the constraints that follow from other pods and NUMA nodes, and without NUMA
     alignment if no kubelet in the cluster enforces it.
 
     PodSets that differ only in their alignment then become one pod class, which makes the search smaller.
     """
-    gang = with_topology_spread(snapshot, with_pod_affinity(snapshot, gang))
+    gang = with_topology_spread(snapshot, with_pod_affinity(snapshot, gang, form))
     gang = with_numa_nodes(gang, snapshot.nodes, snapshot.base.numa)
     if snapshot.base.aligns or not any(pod_set.shape.alignment for pod_set in gang.pod_sets):
         return gang

@@ -261,6 +261,7 @@ def _pod_class(
         anti_affinity_with=tuple((topology.index(key), name) for key, name in anti_affinity if key in nested),
         anti_affinity_over=tuple((key, name) for key, name in anti_affinity if key not in nested),
         co_located_over=pod_set.shape.co_located_over,
+        attractions=pod_set.shape.attractions,
         linked=linked,
     )
 

@@ -24,7 +24,7 @@ from planner.model.podgroup import PodSet
 from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, ResolvedPodGroup, ResolvedShape, SpreadState
 from planner.model.topology import HOSTNAME
 from planner.node.eligibility import affinity_allows, untolerated
-from planner.request.pod_affinity import Neighbour, neighbours_of
+from planner.request.affinity.neighbours import Neighbour, neighbours_of
 
 _COVERED: DerivedSection[Hashable, Mapping[str, str]] = DerivedSection("nodes of spread constraints", 8)
 """Caches what `_values` returns: a plan and the explanation of a refusal resolve the same constraint several

@@ -28,7 +28,8 @@ The modules are in the order of their use:
 - `eligibility_map`: which nodes the pods may use by the nodes' labels; `domain_caps`: the maximum number of
   pods in a domain
 - `result`: the result of a search
-- `mixtures`: requests with several pod classes; `class_by_class`: one class after another
+- `mixtures`: requests with several pod classes; `class_by_class`: one class after another;
+  `beside_a_pod`: pods with affinity beside one pod of another PodSet
 - `rules`: affinity, anti-affinity and spread constraints over labels that are no level of the topology
 
 Which module answers which request:
@@ -38,6 +39,7 @@ Which module answers which request:
     several classes                                     + mixtures.several_classes
       with equal counts on every node                   mixtures.equivalent_classes: searched as one class
       no place before the budget ends                   class_by_class
+      affinity between PodSets in several domains       beside_a_pod, class_by_class
     affinity or anti-affinity over a label              + rules.anti_affinity_over_labels
     spread constraints                                  + rules.spread_over_labels, rules.binding_order
       one class, refuted before it is searched          rules.room_of_domains

@@ -139,14 +139,18 @@ def _domains_in_use(branch: Subtree, capacity: DomainCapacity, level: int) -> It
 def _order(pod_classes: PodClasses) -> list[int]:
     """Returns the indexes of the classes in the order of their placement: the largest pods first, but before
     them those that a spread constraint of other classes counts and that need not satisfy it, because they may
-    be on any node.
+    be on any node. Classes with affinity to pods of other classes come after all others.
     """
     only_counted = {
         index for rule in rules_of(pod_classes) for index in rule.counted if index not in rule.keepers
     }
     return sorted(
         range(len(pod_classes)),
-        key=lambda index: (index in only_counted, _size(pod_classes[index])),
+        key=lambda index: (
+            not pod_classes[index].attractions,
+            index in only_counted,
+            _size(pod_classes[index]),
+        ),
         reverse=True,
     )
 

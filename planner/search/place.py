@@ -13,12 +13,12 @@ The table `SEARCHES` lists the search for each kind of request. In addition:
   none and the gang asks for no level, all nodes of the cluster are searched in the same way.
 - Preferred levels are first searched as if they were required, then relaxed step by step (`relaxations`).
 - If a search ends incomplete and without a placement, `place_class_by_class` places one pod class after
-  another.
+  another. The same follows if PodSets with affinity to each other have no place together in one domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.trees.tree import TopologyTree
@@ -27,6 +27,7 @@ from planner.model.pod_class import PodClasses
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone
+from planner.search.beside_a_pod import place_beside_a_pod
 from planner.search.class_by_class import place_class_by_class
 from planner.search.level_search import LevelSearch
 from planner.search.outcome import Outcome
@@ -68,30 +69,72 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
     `budget`: shared by all searches; None gives each search its own.
     """
     base = problem.snapshot.base  # a tree of `trees` has the nodes of its topology, of `wide_trees` all nodes
-    results = [
-        _try(problem, base.trees[request.topology.name], request, budget) for request in problem.requests
-    ]
+    results = [_try(problem, base.trees[topology], forms, budget) for topology, forms in _forms(problem)]
     if not any(result.placement for result in results) and not problem.gang.constraint:
         results += [
-            _try(problem, base.wide_trees[request.topology.name], request, budget)
-            for request in problem.requests
-            if len(base.trees[request.topology.name].nodes) < len(base.nodes)
+            _try(problem, base.wide_trees[topology], forms, budget)
+            for topology, forms in _forms(problem)
+            if len(base.trees[topology].nodes) < len(base.nodes)
         ]
     return Outcome(problem, tuple(results), _most_compact(results))
 
 
+def _forms(problem: PlacementProblem) -> Iterator[tuple[str, Sequence[TopologyRequest]]]:
+    """Yields, for each topology, its name and the request in the forms that are to be tried, in order.
+
+    In the empty cluster only the least strict form is searched: it has a placement wherever another has one.
+    """
+    for forms in zip(problem.requests, *problem.looser, strict=True):
+        yield forms[0].topology.name, forms if problem.occupied else forms[-1:]
+
+
 def _try(
-    problem: PlacementProblem, tree: TopologyTree, request: TopologyRequest, budget: WorkBudget | None
+    problem: PlacementProblem,
+    tree: TopologyTree,
+    forms: Sequence[TopologyRequest],
+    budget: WorkBudget | None,
 ) -> SearchResult:
     """Returns the result of searching the tree. If the budget ends before a placement is found, the classes
     are placed one after the other instead, unless the budget is hard: then no further search is allowed.
     """
     budget = budget or WorkBudget()
-    result = _searched(problem, tree, request, budget)
-    if result.placement is None and not result.complete and problem.occupied and not budget.hard:
-        mode = problem.gang.reserve
-        return replace(result, placement=place_class_by_class(problem.snapshot, tree, request, mode, _run))
-    return result
+    result = _searched(problem, tree, forms[0], budget)
+    if result.placement is not None or budget.hard or not problem.occupied:
+        return result
+    if len(forms) > 1:
+        return _in_looser_forms(problem, tree, forms[1:], result)
+    return result if result.complete else _class_by_class(problem, tree, forms[0], result)
+
+
+def _in_looser_forms(
+    problem: PlacementProblem, tree: TopologyTree, forms: Sequence[TopologyRequest], strict: SearchResult
+) -> SearchResult:
+    """Returns the result of the first form with a placement.
+
+    The last form is `scattered`, of which a search ignores the affinity between PodSets. Without a placement
+    of it, there is none. With one, the pods with affinity are placed beside one pod to which they have it, or
+    the classes one after the other. That these find no place is no proof that there is none.
+    """
+    for request in forms[:-1]:
+        result = _searched(problem, tree, request, WorkBudget())
+        if result.placement is not None:
+            return result
+    scattered = forms[-1]
+    ignoring_affinity = _searched(problem, tree, scattered, WorkBudget())
+    if ignoring_affinity.placement is None and ignoring_affinity.complete:
+        return ignoring_affinity
+    result = SearchResult(tree, scattered, None, strict.attempts, complete=False)
+    placement = place_beside_a_pod(problem.snapshot, tree, scattered, problem.gang.reserve, _run)
+    if placement is not None:
+        return replace(result, placement=placement)
+    return _class_by_class(problem, tree, scattered, result)
+
+
+def _class_by_class(
+    problem: PlacementProblem, tree: TopologyTree, request: TopologyRequest, result: SearchResult
+) -> SearchResult:
+    mode = problem.gang.reserve
+    return replace(result, placement=place_class_by_class(problem.snapshot, tree, request, mode, _run))
 
 
 def _searched(

@@ -11,13 +11,13 @@ the first class on each.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.model.answer import LevelAttempt
-from planner.model.pod_class import PodClass
+from planner.model.pod_class import PodClass, PodClasses
 from planner.request.topology_request import TopologyRequest
 
 
@@ -94,3 +94,21 @@ PodsByNode = list[tuple[int, tuple[int, ...]]]
 """Indexes of nodes, ascending, each with the number of pods of each pod class. A `Placement` counts the nodes
 of the tree, a packing those of the domain that it packs.
 """
+
+
+def rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[int]) -> Placement:
+    """Returns the placement in terms of the original pod classes, before the split.
+
+    `cut_from`: for each class of the placement, the index of the original class.
+    """
+    pods_by_node = [
+        (
+            place,
+            tuple(
+                sum(n for n, original in zip(each, cut_from, strict=True) if original == index)
+                for index in range(len(pod_classes))
+            ),
+        )
+        for place, each in placement.pods_by_node
+    ]
+    return replace(placement, pod_classes=pod_classes, pods_by_node=pods_by_node)

@@ -75,6 +75,9 @@ class PlacedClasses:
         for key, names in pod_class.co_located_over:
             if values := self._values_near(key, names):
                 yield NodeExclusion(key, values, ANTI_AFFINITY_CAUSE, inside=True)
+        for attraction in pod_class.attractions:
+            values = attraction.values | self._values_near(attraction.key, attraction.pod_sets)
+            yield NodeExclusion(attraction.key, values, ANTI_AFFINITY_CAUSE, inside=True)
 
     def _nodes_near(self, level: int, names: Iterable[str]) -> frozenset[str]:
         """Returns the nodes of the level's domains that have pods of these PodSets."""
@@ -86,6 +89,8 @@ class PlacedClasses:
 
     def _values_near(self, key: str, names: Iterable[str]) -> frozenset[str]:
         """Returns the values of the label on the nodes that have pods of these PodSets."""
+        if key == NODE_NAME_FIELD:
+            return frozenset(self._nodes_of(names))
         labels = (self.tree.cluster[node].labels.get(key, "") for node in self._nodes_of(names))
         return frozenset([value for value in labels if value])
 

@@ -24,7 +24,7 @@ from planner.model.effort.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import ANTI_AFFINITY_CAUSE, SPREAD_CAUSE
 from planner.model.topology import ROOT
-from planner.search.result import Attempts, LevelSearchResult, Placement
+from planner.search.result import Attempts, LevelSearchResult, Placement, rejoined
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, max_pods_of
 from planner.search.rules.bindable_placement import bindable
 from planner.search.rules.room_of_domains import RoomOfDomains, room_by_value, rooms_of
@@ -183,7 +183,7 @@ class _RuleSearch:
                 break
             placement = self._placed(variant)
             if placement is not None:
-                placement = _rejoined(placement, pod_classes, variant.cut_from)
+                placement = rejoined(placement, pod_classes, variant.cut_from)
                 kept = self._bindable(placement)
                 if kept is not None:
                     yield kept
@@ -221,24 +221,6 @@ class _RuleSearch:
 def _order(level_search: TreeSearch, placement: Placement) -> tuple[int, int]:
     """Returns the sort key of a placement, the best first: in the finest domain, then at the lowest cost."""
     return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
-
-
-def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[int]) -> Placement:
-    """Returns the placement in terms of the original pod classes, before the split.
-
-    `cut_from`: for each class of the placement, the index of the original class.
-    """
-    pods_by_node = [
-        (
-            place,
-            tuple(
-                sum(n for n, original in zip(each, cut_from, strict=True) if original == index)
-                for index in range(len(pod_classes))
-            ),
-        )
-        for place, each in placement.pods_by_node
-    ]
-    return replace(placement, pod_classes=pod_classes, pods_by_node=pods_by_node)
 
 
 def _with_pods_that_fit(

@@ -111,16 +111,59 @@ def test_pods_that_are_being_deleted_keep_others_away_until_they_have_ended():
 def test_pods_of_another_group_of_a_leader_worker_set_are_not_those_of_the_own_group():
     """LeaderWorkerSet labels the groups at creation; workers follow their own leader, not an older one."""
     group_key = "leaderworkerset.sigs.k8s.io/group-key"
-    older = replace(bound("r1-1", app="leader"), labels={"app": "leader", group_key: "older"})
+    labels = {"app": "leader", group_key: "older"}
+    older = replace(bound("r1-1"), labels=labels, requests={"nvidia.com/gpu": 1})
 
     def planned(*keys: str):
         follow = affinity(term("rack", app="leader", matchLabelKeys=list(keys)), near=True)
         sets = pods(1, app="leader", name="leader"), pods(7, follow, app="worker")
-        return plan(cluster(older, replace(bound("r1-2"), requests={"nvidia.com/gpu": 4})), gang(*sets))
+        return used(plan(cluster(older), gang(*sets)))
 
-    assert planned().decision == "queued"
-    assert planned("example.com/other").decision == "queued"
-    assert planned(group_key).domain == ("r2",)
+    assert {"r1-1", "r1-2"} < set(planned()), "the workers beside the older leader"
+    assert planned("example.com/other") == planned()
+    assert set(planned(group_key)) == {"r2-1", "r2-2"}
+
+
+def beside(count: int, *keys: str, app: str = "launcher", to: str = "worker") -> PodSet:
+    """Pods with affinity to the pods of another app."""
+    return pods(count, affinity(*(term(key, app=to) for key in keys), near=True), app=app, name=app)
+
+
+@pytest.mark.parametrize("key", [HOST, "rack", "ups"])
+def test_pods_beside_workers_of_several_domains_start_with_them(key):
+    """The workers fill three hosts and most of the fourth: no domain of the label has room for all."""
+    answer = plan(cluster(), gang(pods(14, app="worker"), beside(2, key), reserve="nodes"))
+    assert answer.decision == "admitted"
+    assert sum(used(answer).values()) == 16
+
+
+def test_what_has_no_room_beside_any_worker_is_not_rejected_for_being_apart():
+    """Seventeen pods are too many for the cluster, not for a host."""
+    answer = plan(cluster(), gang(pods(14, app="worker"), beside(3, HOST)))
+    assert answer.decision == "rejected"
+    assert "room for 16 of 17 pods" in answer.message
+    assert "required in one node" not in answer.message
+
+
+def test_workers_follow_their_own_launcher_where_that_of_another_job_has_no_room_beside_it():
+    """Both launchers match, and kube-scheduler takes a node beside either."""
+    other = replace(bound("r1-1", app="launcher"), requests={"nvidia.com/gpu": 4})
+    full = replace(bound("r1-2"), requests={"nvidia.com/gpu": 4})
+    workers = beside(7, "rack", app="worker", to="launcher")
+    launcher = pods(1, app="launcher", name="launcher")
+    assert set(used(plan(cluster(other, full), gang(launcher, workers)))) == {"r2-1", "r2-2"}
+    near = plan(
+        cluster(other), gang(launcher, beside(3, "rack", app="worker", to="launcher"), reserve="nodes")
+    )
+    assert "r1-2" in used(near), "beside the other launcher where there is room"
+
+
+def test_pods_that_wait_for_each_other_wait_for_a_third():
+    """Neither may be the first; a bound pod that one of them matches lets both start."""
+    sets = beside(1, HOST, app="a", to="b"), beside(1, HOST, app="b", to="a")
+    answer = plan(cluster(), gang(*sets, reserve="nodes"))
+    assert (answer.decision, answer.obstacles["pod affinity"]) == ("queued", 4)
+    assert set(used(plan(cluster(bound("r2-1", app="b")), gang(*sets, reserve="nodes")))) == {"r2-1"}
 
 
 def test_reserved_pods_count_before_they_are_bound():

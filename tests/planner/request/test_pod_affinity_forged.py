@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.model.pod import BoundPod
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from planner.request.pod_affinity import neighbours_of
+from planner.request.affinity.neighbours import neighbours_of
 from tests.builders import amounts, gang, pod_set, racks, shape
 
 

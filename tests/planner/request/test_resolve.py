@@ -28,9 +28,9 @@ def test_a_request_is_resolved_once(monkeypatch, pods):
     def counted(name):
         step = getattr(stage, name)
 
-        def call(*arguments):
+        def call(*arguments, **options):
             counts[name] += 1
-            return step(*arguments)
+            return step(*arguments, **options)
 
         return call
 
