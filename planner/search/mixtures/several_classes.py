@@ -88,7 +88,7 @@ class _PooledPacking(DomainPacking):
         """
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "a host has no children"
-        limit = self._limit(class_id, goal, cost)
+        limit = self.limits.limit(class_id, goal, cost)
         return self._stages_to_goal(children, limit, domain_class.level + 1, cost).stages
 
     def _chosen(self, class_id: int, target: PodCount, cost: int) -> ChosenDomain:
@@ -255,7 +255,7 @@ class SeveralClassesPacking(DomainPacking):
             return super()._reached(class_id, domain_class, target, cost, children)
         pool, level = self._pool((self._tight,)), domain_class.level + 1
         goal, weights = pool.classes.goal(target), MixtureWeights(self._tight, self.counts)
-        limit = self._limit(class_id, target, cost)
+        limit = self.limits.limit(class_id, target, cost)
         offers = self._offers(children, limit, level, 0)
         # Summed from the last child to the first: for each child, the weights of the children after it.
         _, *ahead = reversed(pool.sums_within(class_id, goal, cost, children[::-1]))

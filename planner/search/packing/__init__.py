@@ -14,7 +14,8 @@ hold. The *reach* of a domain is the maximum count that it can hold (an upper bo
 - `frontier`: adds up options to sums within a cost limit, and finds the options that make up a sum
 - `kept_counts`: how many of the pods that fit in a domain are allowed there by the rules of its level
 - `bounds`, `joint_bounds`: the fewest domains that some pods need, so that expensive sums are dropped;
-  `least_cost`: a lower bound of the cost of a domain, so that expensive domains are not searched
+  `largest_domains`: what the largest domain of each level holds, for such bounds
+- `least_cost`: a lower bound of the cost of a domain, so that expensive domains are not searched
 - `capacity_classes`: groups equal domains into capacity classes, so that each class is computed once
 - `pooled_classes`: counts of several pod classes, reduced to a few weighted sums
 

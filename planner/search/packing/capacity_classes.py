@@ -82,6 +82,7 @@ class DomainClasses(Protocol):
     """
 
     counts: CountAlgebra
+    highest: PeaksByClass
 
     @property
     def domain_classes(self) -> Sequence[CapacityClass | None]: ...

@@ -72,9 +72,11 @@ class DomainOptions(ABC):
         self.counts: CountAlgebra = classes.counts
         # A sum of several classes counts as two steps of the work budget.
         effort = 1 if isinstance(self.counts, SingleClassCounts) else 2
+        self._beam = beam
         self._sums = Frontier(self.counts, work.budget, effort, beam)
         self._options: dict[tuple[int, CostLimit], list[Option]] = {}
         self._of_hosts: dict[int, list[list[Option]]] = {}
+        self._of_able: dict[tuple[tuple[int, ...], CostLimit], CostBySum] = {}
         self._chunks: dict[tuple[int, CostLimit], FrontierSearch] = {}
 
     @abstractmethod
@@ -165,14 +167,31 @@ class DomainOptions(ABC):
         """Returns the sums over all these children: the last stage of `_all_stages`, for callers that do not
         need to know which child holds which pods. `start`: see `_offers`.
         """
-        stage: CostBySum = {self.counts.zero: start}
         hosts = self.classes.domain_classes[children[0]] is None
         if hosts and isinstance(self.counts, SingleClassCounts):
-            steps: Sequence[list[Option]] = self._hosts_alike(class_id, children)
-        else:
-            steps = self._alike_together(
-                self._steps(children, self._offers(children, limit, level, start), limit), limit.goal
-            )
+            return self._added(self._hosts_alike(class_id, children), limit, level, start)
+        if len(self._pod_classes) == 1 and not self._beam:
+            return self._sums_of_able(children, limit, level, start)
+        steps = self._steps(children, self._offers(children, limit, level, start), limit)
+        return self._added(self._alike_together(steps, limit.goal), limit, level, start)
+
+    def _sums_of_able(self, children: Sequence[int], limit: CostLimit, level: int, start: int) -> CostBySum:
+        """Returns the same as `_all_sums`, cached by the children that have options within the limit. Of most
+        blocks these are the pristine racks: their used racks differ, but belong to no placement.
+        """
+        able = tuple([child for child in children if self._options_of(child, limit)])
+        stage = self._of_able.get((able, limit))
+        if stage is None:
+            steps = self._steps(able, self._offers(able, limit, level, 0), limit)
+            stage = self._added(self._alike_together(steps, limit.goal), limit, level, 0)
+            self._of_able[able, limit] = stage
+        return {counts: cost + start for counts, cost in stage.items()}
+
+    def _added(
+        self, steps: Iterable[Sequence[Option]], limit: CostLimit, level: int, start: int
+    ) -> CostBySum:
+        """Returns the sums of these options of domains of the level, beginning with the cost `start`."""
+        stage: CostBySum = {self.counts.zero: start}
         for options in steps:
             stage = self._sums.extended(stage, options, limit, level)
         return stage

@@ -11,8 +11,8 @@ host are its largest packings. The options of a domain are the sums of its child
 its rules allow. Costs are integers that add up, so the lowest cost of the whole gang is the true optimum.
 
 To keep the sums few, the search drops sums with which no placement within a ceiling is possible (`bounds`,
-`joint_bounds`), and for each count keeps only the children that offer it at the lowest cost. If there is no
-placement within a ceiling, the search is repeated with a higher one.
+`joint_bounds`), and for each count keeps only the children that offer it at the lowest cost. If there is
+no placement within a ceiling, the search is repeated with a higher one.
 
 The placement is read from the sums backwards: from the last child to the first, each child gets its smallest
 option that is part of an optimum. So of equal placements the one that fills earlier nodes is chosen (r1 gets
@@ -25,7 +25,7 @@ search with a `beam` keeps only that many sums at each step: its placement is va
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -34,21 +34,12 @@ from planner.model.effort.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.model.pod_class import PodClass
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.objective import Weights
-from planner.search.packing.bounds import (
-    CostLimit,
-    InnerLevels,
-    Peaks,
-    cost_limits,
-    fewest,
-    single_peaks,
-    steady,
-    unlimited,
-    up_to,
-)
+from planner.search.packing.bounds import CostLimit, cost_limits, unlimited
 from planner.search.packing.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
 from planner.search.packing.domain_options import AbleChild, DomainOptions
 from planner.search.packing.frontier import FrontierSearch
-from planner.search.packing.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
+from planner.search.packing.joint_bounds import LevelBounds, LimitsByClass
+from planner.search.packing.largest_domains import LargestDomains
 from planner.search.packing.least_cost import least_cost
 from planner.search.packing.pooled_classes import PooledClasses
 from planner.search.packing.work_pieces import WorkPieces
@@ -56,13 +47,14 @@ from planner.search.pod_counts import Measure, PodCount
 from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
-"""Which bounds finished the last search for a goal: `separate` for each level, or `joint` (`joint_bounds`).
+"""Which bounds finished the last search for a goal: `separate` ones, or those by all domains, `joint`.
 
-Separate bounds rarely change when a pod comes or goes, so the next plan can reuse most results. Joint bounds
-finish searches that separate bounds do not, but take milliseconds after each change. The first search for a
-goal (`unknown`) tries separate bounds with few sums (none, if joint bounds prove that more domains are
-needed), then joint bounds. After that (`joint once`), the next search tries separate bounds once more, with
-many sums. The choice affects only the time: if one kind does not finish a search, the other is tried.
+Separate bounds (for few domains with those by the largest domains) rarely change when a pod comes or goes, so
+the next plan can reuse most results. Joint bounds finish searches that separate bounds do not, but take
+milliseconds after each change. The first search for a goal (`unknown`) tries separate bounds with few sums
+(none, if joint bounds prove that more domains are needed), then joint bounds. After that (`joint once`), the
+next search tries separate bounds once more, with many sums. The choice affects only the time: if one kind
+does not finish a search, the other is tried.
 """
 
 
@@ -113,9 +105,10 @@ class DomainPacking(DomainOptions):
             WorkPieces(budget),
             beam,
         )
-        self._use, self._beam = use, beam
+        self._use = use
         self._need = self.counts.measure(self.counts.full)
-        self._limits: dict[Hashable, CostLimit] = {}
+        self.limits = LimitsByClass(self.classes, weights, rounded=budget is None)
+        self._largest = LargestDomains(self.classes) if isinstance(self.classes, CapacityClasses) else None
         self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
         self._floors: dict[tuple[int, PodCount], int] = {}
         self._least_costs: dict[int, int] = {}
@@ -125,13 +118,13 @@ class DomainPacking(DomainOptions):
         self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
         self._max_pods: dict[int, int] = {EMPTY: 0}
         self._bounds_of_goal: dict[PodCount, _BoundsOfGoal] = {}
-        self._joint_bounds_of: dict[int, Bounds] = {}
         self._covers: dict[tuple[DomainCapacity, EligibilityMap, PodCount], PodsByNode] = {}
 
     @property
     def size(self) -> int:
         """The number of cached results."""
-        return len(self.classes) + len(self._covers) + len(self._options)
+        options = len(self._options) + len(self._of_able)
+        return len(self.classes) + len(self._covers) + options + len(self._largest or ())
 
     def reach(self, capacity: DomainCapacity, match: EligibilityMap) -> PodCount:
         """Returns the maximum count in the domain: exact for a single pod class, else an upper bound."""
@@ -154,7 +147,7 @@ class DomainPacking(DomainOptions):
         if self.classes.domain_classes[class_id] is None:
             return 0
         if class_id not in self._least_costs:
-            peaks = self._peaks_inside(class_id, self._need)
+            peaks = self.limits.separate(class_id, self._need).peaks
             self._least_costs[class_id] = least_cost(self.classes, class_id, self._need, self.weights, peaks)
         return self._least_costs[class_id]
 
@@ -193,7 +186,7 @@ class DomainPacking(DomainOptions):
             budget = WorkBudget(_FITS_BUDGET << bool(beam))
             search = DomainPacking(self._pod_classes, self._use, self.weights, budget, beam, self.classes)
             with suppress(BudgetEnded):
-                options = search._options_of(class_id, search._limit(class_id, self.counts.full, None))
+                options = search._options_of(class_id, search.limits.limit(class_id, self.counts.full, None))
                 return max((self.counts.size(counts) for counts, _ in options), default=0)
         return 0
 
@@ -205,40 +198,6 @@ class DomainPacking(DomainOptions):
         return self._cover(capacity, match, self.counts.full, cost)
 
     # -- costs ---------------------------------------------------------------------------------------------
-
-    def _limit(
-        self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
-    ) -> CostLimit:
-        """Returns the limit of the costs of sums inside a domain of this class, for this goal and ceiling.
-
-        The ceiling excludes the cost of the domain itself; None: no ceiling. `pairs`: joint bounds, if used.
-        """
-        domain_class = self.classes.domain_classes[class_id]
-        first = domain_class.level + 1 if domain_class else len(self.weights.domains) - 1
-        prices = self.weights.domains[first:]
-        peaks = self._peaks_inside(class_id, self.counts.measure(goal), exact=pairs is not None)
-        max_cost = unlimited(prices) if ceiling is None else ceiling
-        levels = InnerLevels(first, prices, peaks)
-        if pairs is not None:
-            joint = JointCostLimit(self.counts, goal, levels, max_cost, pairs)
-            return self._limits.setdefault(joint.key, joint)
-        key = (goal, first, peaks, max_cost)
-        if key not in self._limits:
-            self._limits[key] = CostLimit(self.counts, goal, levels, max_cost)
-        return self._limits[key]
-
-    def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
-        """Returns the peaks of each level inside a domain of this class; for a host, its own peaks.
-
-        Without `exact`, peaks of cached packings are rounded up (`steady`); others end at the need (`up_to`).
-        """
-        if self._work.own_budgets and not exact and isinstance(self.classes, CapacityClasses):
-            peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
-            return tuple([single_peaks(steady(peak, need)) for peak in peaks])
-        inner_peaks = self.classes.highest.inner_peaks(self.classes, class_id) or (
-            single_peaks(self.classes.maximum(class_id)),
-        )
-        return tuple([up_to(peaks, need) for peaks in inner_peaks])
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         """Returns the same as `_cost_of`, without its cache; chooses the bounds (see `_BoundsOfGoal`)."""
@@ -254,10 +213,11 @@ class DomainPacking(DomainOptions):
         state = self._bounds_of_goal.get(goal, "unknown")
         few = self._may_do_with_few_domains(class_id, need)
         if state != "joint" and (
-            few or state != "unknown" or not self._joint_bounds_tell_more(class_id, goal)
+            few or state != "unknown" or not self._joint_bounds_tell_more(class_id, need)
         ):
             with suppress(BudgetEnded), self._work.trial(BUDGET // 2 if few else _SEPARATE_BOUNDS[state]):
-                cost = self._min_cost_within(class_id, goal, ceiling)
+                bounds = self._by_largest_domains(class_id, need) if few else None
+                cost = self._min_cost_within(class_id, goal, ceiling, bounds)
                 if state == "joint once":
                     self._bounds_of_goal[goal] = "separate"
                 return cost
@@ -266,28 +226,22 @@ class DomainPacking(DomainOptions):
             suppress(BudgetEnded),
             self._work.trial(_JOINT_BOUNDS if self._work.own_budgets else BUDGET // 2),
         ):
-            return self._min_cost_within(class_id, goal, ceiling, self._joint_bounds(class_id))
+            return self._min_cost_within(class_id, goal, ceiling, self.limits.joint(class_id, need))
         return self._min_cost_within(class_id, goal, ceiling)
 
-    def _joint_bounds(self, class_id: int) -> Bounds:
-        """Returns the joint bounds of a class; only the last class is cached, as a plan needs it twice."""
-        bounds = self._joint_bounds_of.get(class_id)
-        if bounds is None:
-            assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
-            self._joint_bounds_of.clear()
-            bounds = self._joint_bounds_of[class_id] = level_pair_bounds(self.classes, class_id)
-        return bounds
+    def _by_largest_domains(self, class_id: int, need: Measure) -> LevelBounds:
+        assert self._largest is not None, "pools have no bounds of two levels"
+        return self.limits.by_largest_domains(class_id, need, self._largest.held(class_id))
 
-    def _joint_bounds_tell_more(self, class_id: int, goal: PodCount) -> bool:
+    def _joint_bounds_tell_more(self, class_id: int, need: Measure) -> bool:
         """Reports whether joint bounds require more domains than separate bounds do."""
-        need = self.counts.measure(goal)
-        separate = [fewest(need, level_peaks) for level_peaks in self._peaks_inside(class_id, need)]
-        exact = self._peaks_inside(class_id, need, exact=True)
-        return fewest_by_level(goal, exact, self._joint_bounds(class_id)) != separate
+        separate = self.limits.separate(class_id, need)
+        return self.limits.joint(class_id, need).fewest(need) != separate.fewest(need)
 
     def _may_do_with_few_domains(self, class_id: int, need: Measure) -> bool:
         """Reports whether, by the peaks, `_FEW_DOMAINS` domains of each level but the hosts may be enough."""
-        return all(fewest(need, peaks) <= _FEW_DOMAINS for peaks in self._peaks_inside(class_id, need)[:-1])
+        *above, _ = self.limits.separate(class_id, need).fewest(need)
+        return all(domains <= _FEW_DOMAINS for domains in above)
 
     def _joint_bounds_hold(self, domain_class: CapacityClass) -> bool:
         """Reports whether `joint_bounds` are valid: for a single pod class and at least two levels inside the
@@ -298,30 +252,25 @@ class DomainPacking(DomainOptions):
         return one_class and len(prices) > 1 and all(prices)
 
     def _min_cost_within(
-        self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
+        self, class_id: int, goal: PodCount, ceiling: int | None, bounds: LevelBounds | None = None
     ) -> int | None:
         """Returns the lowest cost, by searches with higher and higher ceilings until one has a placement.
 
-        `pairs`: the joint bounds; None for separate bounds.
+        `bounds`: None for separate bounds.
         """
         domain_class, need = self.classes.domain_classes[class_id], self.counts.measure(goal)
         assert domain_class is not None, "_min_cost takes the cost of a host from its options"
         level = domain_class.level + 1
         prices = self.weights.domains[level:]
-        peaks = self._peaks_inside(class_id, need, exact=pairs is not None)
+        bounds = bounds or self.limits.separate(class_id, need)
         ceiling_inside = None if ceiling is None else ceiling - domain_class.own_cost
         floor = max(0, self._floors.get((class_id, goal), 0) - domain_class.own_cost)
-        tried_cost = floor - 1
-        needed = (
-            [fewest(need, level_peaks) for level_peaks in peaks]
-            if pairs is None
-            else fewest_by_level(goal, peaks, pairs)
-        )
+        tried_cost, needed = floor - 1, bounds.fewest(need)
         attempts = cost_limits(needed, prices, self.counts.size(goal), floor)
         for max_cost in [unlimited(prices)] if self._beam else attempts:
             if max_cost <= tried_cost:
                 continue
-            tried_cost, limit = max_cost, self._limit(class_id, goal, max_cost, pairs)
+            tried_cost, limit = max_cost, self.limits.limit(class_id, goal, max_cost, bounds)
             frontier = self._stages_to_goal(domain_class.children, limit, level, ceiling_inside)
             inner = frontier.stages[-1].get(goal)
             if inner is not None:
@@ -396,5 +345,5 @@ class DomainPacking(DomainOptions):
         if domain_class.ordered and (class_id, target) in self._frontiers:
             return self._frontiers[class_id, target]
         ceiling = None if self._beam else cost
-        limit = self._within.get((class_id, target)) or self._limit(class_id, target, ceiling)
+        limit = self._within.get((class_id, target)) or self.limits.limit(class_id, target, ceiling)
         return self._stages_to_goal(children, limit, domain_class.level + 1, ceiling)

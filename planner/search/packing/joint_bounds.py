@@ -12,6 +12,15 @@ block, 18 - 4 = 14 for each other one. So r racks in two blocks hold at most 4 r
 need (60 - 38) / 4 racks, rounded up: six. Each toll gives a valid bound; the largest bound is used. (This is
 a Lagrangian relaxation. On half-used clusters of 9,216 nodes it gave the true number of racks in all measured
 samples; the bound of the rack level alone was up to 20 racks too low.)
+
+`LimitsByClass` has the cost limits of searches inside domains, with one of three kinds of bounds:
+
+    separate           each level alone (`bounds`)
+    largest domains    two neighbouring levels, as if each domain held as much as the largest one
+    joint              two neighbouring levels, by what each domain holds
+
+Each kind proves at least as many domains as the one before it, so the search drops more sums, but it changes
+more often when a pod comes or goes. Bounds of two levels are valid for a single pod class only.
 """
 
 from __future__ import annotations
@@ -24,9 +33,19 @@ from dataclasses import dataclass, field
 from itertools import accumulate, repeat
 from typing import NamedTuple
 
-from planner.search.packing.bounds import CostLimit, InnerLevels, Peaks, fewest
-from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses
-from planner.search.pod_counts import CountAlgebra, PodCount
+from planner.search.objective import Weights
+from planner.search.packing.bounds import (
+    CostLimit,
+    InnerLevels,
+    Peaks,
+    fewest,
+    single_peaks,
+    steady,
+    unlimited,
+    up_to,
+)
+from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses, DomainClasses
+from planner.search.pod_counts import CountAlgebra, Measure, PodCount
 
 _MAX_TOLLS = 64
 """Maximum number of tolls of a level, spread evenly over the useful ones. Fewer tolls make the bounds weaker,
@@ -34,12 +53,23 @@ but not wrong. Pods of one GPU on racks of 72 GPUs have up to 72 useful tolls, a
 number of tolls (4 to 8 ms with 18 tolls on 9,216 nodes)."""
 
 
+_DOMAINS = 2**32
+"""More domains than a cluster has."""
+
+_MAX_LIMITS = 512
+"""Maximum number of limits that are kept: one for thousands of pods takes 100 KB, and others are needed when
+the largest domains change."""
+
+Surpluses = tuple[tuple[int, int], ...]
+"""Tolls, each with the largest surplus of a domain."""
+
+
 @dataclass(frozen=True, slots=True)
 class LevelPairBound:
     """The joint bound of a level and the next finer one. `surplus`: by toll, the total surplus of the 0, 1,
     2, … domains of the level with the largest surplus."""
 
-    surplus: tuple[tuple[int, tuple[int, ...]], ...]
+    surplus: tuple[tuple[int, Sequence[int]], ...]
     _best_tolls: dict[int, _BestTolls] = field(default_factory=dict, compare=False)
 
     def fewest_finer(self, domains: int, pods: int) -> int:
@@ -209,3 +239,125 @@ class JointCostLimit(CostLimit):
             at_least = self._pairs[place - 1].fewest_finer(max(0, self._payable[place - 1]), remaining)
         needed = fewest_by_level(remaining, self._peaks[place:], self._pairs[place:], at_least)
         return self._bases[place] - sum(map(int.__mul__, self._prices[place:], needed))
+
+
+def surpluses(held: tuple[int, ...]) -> Surpluses:
+    """Returns the surplus of a domain that holds this much, by toll (see `joint_bounds`).
+
+    Tolls below three quarters of the largest domain are left out: they tell what the last domains add, which
+    few placements use, and their surplus changes whenever a pod comes or goes there. If one domain is listed,
+    each further one may hold as much, and only its own toll gives a bound.
+    """
+    largest = held[0]
+    lowest = largest * 3 // 4 if len(held) > 1 else largest - 1
+    tolls = range(largest, lowest, -max(1, largest // 32))
+    return tuple(
+        [(toll, max(map(int.__sub__, held, range(toll, toll * len(held) + 1, toll)))) for toll in tolls]
+    )
+
+
+def largest_pair_bounds(levels: Sequence[Surpluses]) -> Bounds:
+    """Returns the bounds of each level and the next finer one, if every domain has its level's surplus."""
+    return tuple(
+        [LevelPairBound(tuple([(toll, _multiples(surplus)) for toll, surplus in level])) for level in levels]
+    )
+
+
+def _multiples(surplus: int) -> range:
+    return range(0, surplus * _DOMAINS + 1, surplus) if surplus > 0 else range(1)
+
+
+class LevelBounds(NamedTuple):
+    """The bounds of the levels inside a domain. `peaks`: those of each level alone. `pairs`: those of two
+    neighbouring levels, if used; `largest`: the largest domains that they follow from, None for joint bounds.
+    """
+
+    peaks: tuple[Peaks, ...]
+    pairs: Bounds | None = None
+    largest: tuple[Surpluses, ...] | None = None
+
+    def fewest(self, need: Measure) -> list[int]:
+        """Returns the fewest domains of each level for the need, from the coarsest level to the hosts."""
+        if self.pairs is None:
+            return [fewest(need, level_peaks) for level_peaks in self.peaks]
+        return fewest_by_level(need[0], self.peaks, self.pairs)
+
+
+class LimitsByClass:
+    """Bounds and cost limits for domains of these classes. `rounded`: whether peaks are rounded up, so that
+    later plans can use what is cached under a limit."""
+
+    def __init__(self, classes: DomainClasses, weights: Weights, *, rounded: bool) -> None:
+        self._classes, self._weights, self._rounded = classes, weights, rounded
+        self._limits: dict[Hashable, CostLimit] = {}
+        self._pairs: dict[tuple[Surpluses, ...], Bounds] = {}
+        self._joint: dict[int, Bounds] = {}
+
+    def separate(self, class_id: int, need: Measure) -> LevelBounds:
+        """Returns the bounds of each level inside a domain of this class; for a host, its own.
+
+        Rounded peaks are larger (`steady`); others end at the need (`up_to`).
+        """
+        if self._rounded and isinstance(self._classes, CapacityClasses):
+            peaks = self._classes.peaks[class_id][self._classes.domain_classes[class_id] is not None :]
+            return LevelBounds(tuple([single_peaks(steady(peak, need)) for peak in peaks]))
+        return self._exact(class_id, need)
+
+    def by_largest_domains(
+        self, class_id: int, need: Measure, held: Sequence[tuple[int, ...]]
+    ) -> LevelBounds:
+        """Returns the separate bounds, and those of two levels by `LargestDomains.held`."""
+        if len(held) < 2:  # inside a block, the largest host tells no more than the peak of hosts
+            return self.separate(class_id, need)
+        largest = tuple(map(surpluses, held))
+        pairs = self._pairs.get(largest)
+        if pairs is None:
+            if len(self._pairs) >= _MAX_LIMITS:
+                self._pairs.clear()
+            pairs = self._pairs[largest] = largest_pair_bounds(largest)
+        return LevelBounds(self.separate(class_id, need).peaks, pairs, largest)
+
+    def joint(self, class_id: int, need: Measure) -> LevelBounds:
+        """Returns the joint bounds; only those of the last class are cached, as a plan needs them twice."""
+        pairs = self._joint.get(class_id)
+        if pairs is None:
+            assert isinstance(self._classes, CapacityClasses), "pools have no bounds of two levels"
+            self._joint.clear()
+            pairs = self._joint[class_id] = level_pair_bounds(self._classes, class_id)
+        return LevelBounds(self._exact(class_id, need).peaks, pairs)
+
+    def _exact(self, class_id: int, need: Measure) -> LevelBounds:
+        inner_peaks = self._classes.highest.inner_peaks(self._classes, class_id) or (
+            single_peaks(self._classes.maximum(class_id)),
+        )
+        return LevelBounds(tuple([up_to(peaks, need) for peaks in inner_peaks]))
+
+    def limit(
+        self, class_id: int, goal: PodCount, ceiling: int | None, bounds: LevelBounds | None = None
+    ) -> CostLimit:
+        """Returns the limit of the costs of sums inside a domain of this class, for this goal and ceiling.
+
+        The ceiling excludes the cost of the domain itself; None: no ceiling. `bounds`: None for separate.
+        """
+        counts, domain_class = self._classes.counts, self._classes.domain_classes[class_id]
+        bounds = bounds or self.separate(class_id, counts.measure(goal))
+        first = domain_class.level + 1 if domain_class else len(self._weights.domains) - 1
+        prices = self._weights.domains[first:]
+        levels = InnerLevels(first, prices, bounds.peaks)
+        max_cost = unlimited(prices) if ceiling is None else ceiling
+        if bounds.pairs is not None and bounds.largest is None:
+            return self._with_equal_effect(JointCostLimit(counts, goal, levels, max_cost, bounds.pairs))
+        key = (goal, first, bounds.peaks, bounds.largest, max_cost)
+        if key not in self._limits:
+            if len(self._limits) >= _MAX_LIMITS:
+                self._limits.clear()
+            self._limits[key] = (
+                CostLimit(counts, goal, levels, max_cost)
+                if bounds.pairs is None
+                else self._with_equal_effect(JointCostLimit(counts, goal, levels, max_cost, bounds.pairs))
+            )
+        return self._limits[key]
+
+    def _with_equal_effect(self, limit: JointCostLimit) -> CostLimit:
+        """Returns the first limit that allows the same costs, so that what is cached under it is used."""
+        return self._limits.setdefault(limit.key, limit)

@@ -7,9 +7,9 @@ import pytest
 
 from planner.model.pod import BoundPod
 from planner.planning.plan import plan
-from planner.search.packing.bounds import CostLimit, fewest, fewest_by_amount, up_to
+from planner.search.packing.bounds import fewest, fewest_by_amount, up_to
 from planner.search.packing.domain_packing import DomainPacking
-from planner.search.packing.joint_bounds import JointCostLimit
+from planner.search.packing.joint_bounds import JointCostLimit, LimitsByClass
 from tests.builders import GPU, cluster, gang, pod_set, shape
 from tests.planner.search.packing.test_least_cost import packing_of
 
@@ -34,23 +34,27 @@ def used_cluster(random):
     return cluster("\n".join(lines), ("block", "rack"), pods=pods)
 
 
-@pytest.mark.parametrize("kind", [CostLimit, JointCostLimit])
+@pytest.mark.parametrize("kind", ["separate", "by_largest_domains", "joint"])
 def test_the_more_pods_a_sum_has_the_more_it_may_cost(kind, monkeypatch):
     """On clusters without two equal racks, for gangs of pods of one to eight GPUs, with the bounds of each
-    level alone and with those of two levels together, wherever these are valid."""
-    limits, limit_of = [], DomainPacking._limit
+    level alone and with both kinds of those of two levels together, wherever these are valid."""
+    limits, limit_of = [], LimitsByClass.limit
 
-    def recorded(self, *args, **options):
-        limits.append(limit_of(self, *args, **options))
+    def recorded(self, *args):
+        limits.append(limit_of(self, *args))
         return limits[-1]
 
-    monkeypatch.setattr(DomainPacking, "_limit", recorded)
-    monkeypatch.setattr(DomainPacking, "_may_do_with_few_domains", lambda *_: kind is CostLimit)
-    monkeypatch.setattr(DomainPacking, "_joint_bounds_tell_more", lambda *_: kind is JointCostLimit)
+    monkeypatch.setattr(LimitsByClass, "limit", recorded)
+    if kind != "by_largest_domains":
+        other = getattr(LimitsByClass, kind)
+        monkeypatch.setattr(
+            DomainPacking, "_by_largest_domains", lambda self, *args: other(self.limits, *args)
+        )
+    monkeypatch.setattr(DomainPacking, "_may_do_with_few_domains", lambda *_: True)
     for seed in range(30):
         random = Random(seed)
         plan(used_cluster(random), gang(random.randint(1, 120), gpu=random.choice([1, 4, 8]), cpu=1))
-    checked = [limit for limit in limits if type(limit) is kind]
+    checked = [limit for limit in limits if isinstance(limit, JointCostLimit) is (kind != "separate")]
     assert len({(limit.goal, limit.ceiling) for limit in checked}) > 20
     for limit in checked:
         for level in range(limit.first, 3):
@@ -86,4 +90,4 @@ def test_blocks_that_differ_above_the_need_share_a_limit():
     first, second = [packing.classes.of(block, match) for block in root.children]
     classes, full = packing.classes, packing.counts.full
     assert classes.highest.inner_peaks(classes, first) != classes.highest.inner_peaks(classes, second)
-    assert packing._limit(first, full, None) is packing._limit(second, full, None)
+    assert packing.limits.limit(first, full, None) is packing.limits.limit(second, full, None)
