@@ -1,5 +1,6 @@
 // One binary that is the whole control plane for the tests: etcd, the API server, the controller manager, the
-// scheduler and kubectl, each started by its name as argv[0] or as the first argument (as BusyBox does).
+// scheduler and kubectl, each started by its name as argv[0] or as the first argument (as BusyBox does). Beside
+// them, `cel` evaluates expressions with the API server's own library.
 // One link step instead of five: most of the code is shared, and the machine that builds it has two cores.
 package main
 
@@ -44,6 +45,7 @@ var programs = map[string]func([]string){
 	"kube-controller-manager": server(controllermanager.NewControllerManagerCommand),
 	"kube-scheduler":          server(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 	"kubectl":                 client,
+	"cel":                     evaluate,
 }
 
 func names() string {

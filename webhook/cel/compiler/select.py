@@ -106,28 +106,36 @@ def unescape(name: str) -> str:
 
 
 def optional_select(value: Any, name: str, pos: int) -> Optional:
-    """Returns `value.?name`: absent if the map has no such key. Raises CelError if the value is not a map."""
+    """Returns `value.?name`: absent if the map has no such key, or if the value is a scalar, which has no
+    fields. Raises CelError for a list (cel-go, interpreter/attributes.go).
+    """
     if isinstance(value, Optional):
         if not value.present:
             return ABSENT
         value = value.value
     if isinstance(value, Optional):
         return optional_select(value, name, pos)
+    if isinstance(value, (list, tuple)):
+        raise CelError("evaluation", f"list has no field {name}", pos)
     if type(value) is not dict and not isinstance(value, Mapping):
-        raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
+        return ABSENT
     field = _get(value, name)
     return ABSENT if field is _MISSING else Optional(field)
 
 
 def has(value: Any, name: str, pos: int) -> bool:
-    """Returns `has(value.name)`. Raises CelError if the value is not a map."""
+    """Returns `has(value.name)`. As in Kubernetes, it is false for a scalar and for null, for example for
+    `has(oldObject.spec)` on CREATE. Raises CelError for a list.
+    """
     if type(value) is dict:
         return name in value or ("__" in name and unescape(name) in value)
     if isinstance(value, Optional):
         return value.present and has(value.value, name, pos)
     if isinstance(value, Mapping):
         return name in value
-    raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
+    if isinstance(value, (list, tuple)):
+        raise CelError("evaluation", f"list has no field {name}", pos)
+    return False
 
 
 def index(value: Any, key: Any, pos: int) -> Any:
@@ -144,12 +152,14 @@ def index(value: Any, key: Any, pos: int) -> Any:
 
 
 def optional_index(value: Any, key: Any, pos: int) -> Optional:
-    """Returns `value[?key]`: absent if there is no such element."""
+    """Returns `value[?key]`: absent if there is no such element, or if the value is a scalar."""
     if isinstance(value, Optional):
         if not value.present:
             return ABSENT
         return optional_index(value.value, key, pos)
     if isinstance(value, Mapping) and not isinstance(key, (str, int, float)):
+        return ABSENT
+    if not isinstance(value, (Mapping, list, tuple)):
         return ABSENT
     element = _element(value, key, pos)
     return ABSENT if element is _MISSING else Optional(element)

@@ -16,6 +16,7 @@ from webhook.cel.libraries import (
     conversions,
     core,
     extra,
+    later_strings,
     lists,
     network,
     optionals,
@@ -46,7 +47,7 @@ _BASE: Final = (
     + authorizer.OVERLOADS
 )
 EXTRA: Final[Mapping[str, tuple[Overload, ...]]] = MappingProxyType(
-    {"math": extra.MATH, "base64": extra.BASE64, "strings": extra.STRINGS, "bind": ()}
+    {"math": extra.MATH, "base64": extra.BASE64, "strings": later_strings.OVERLOADS, "bind": ()}
 )
 
 
@@ -57,4 +58,5 @@ def table(libraries: frozenset[str], mutations: bool) -> Table:
     if unknown:
         raise ValueError(f"unknown CEL library {', '.join(sorted(unknown))}; there are {', '.join(EXTRA)}")
     chosen = [entry for name in sorted(libraries) for entry in EXTRA[name]]
-    return Table([*_BASE, *chosen, *(extra.MUTATIONS if mutations else ())])
+    # The first of equal overloads is called: a library may replace a function of the base environment.
+    return Table([*chosen, *_BASE, *(extra.MUTATIONS if mutations else ())])

@@ -22,11 +22,13 @@ from webhook.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 _INT: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _UINT: Final = re.compile(r"\d{1,20}", re.ASCII)
 _DOUBLE: Final = re.compile(
-    r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE
+    r"[+-]?(?:D(?:\.(?:D)?)?|\.D)(?:e[+-]?D)?|[+-]?inf(?:inity)?|nan".replace("D", r"\d+(?:_\d+)*"),
+    re.ASCII | re.IGNORECASE,
 )
+"""The numbers of Go's strconv.ParseFloat, but for hexadecimal numbers."""
 _BOOLS: Final = {
-    **dict.fromkeys(("1", "t", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "false", "FALSE", "False"), False),
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
 
 
@@ -60,6 +62,13 @@ def _parse(pattern: re.Pattern[str], text: str, kind: str) -> str:
     return text
 
 
+def _double(text: str) -> float:
+    number = float(_parse(_DOUBLE, text, "double"))
+    if math.isinf(number) and any(map(str.isdigit, text)):
+        raise FunctionError("string is out of the range of double")
+    return number
+
+
 def _bool(text: str) -> bool:
     if text not in _BOOLS:
         raise FunctionError("string is no bool")
@@ -86,7 +95,8 @@ def plain_double(value: float) -> str:
     return f"{decimal.Decimal(repr(value)):f}".removesuffix(".0")
 
 
-def _decode(value: bytes) -> str:
+def decode(value: bytes) -> str:
+    """Returns the text of UTF-8 bytes. Raises FunctionError for other bytes."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -110,12 +120,12 @@ OVERLOADS: Final[tuple[Overload, ...]] = (
     scanning("uint(string) -> uint", lambda text: _uint(int(_parse(_UINT, text, "uint")))),
     overload("double(double) -> double", _unchanged),
     overload("double(int|uint) -> double", float),
-    scanning("double(string) -> double", lambda text: float(_parse(_DOUBLE, text, "double"))),
+    scanning("double(string) -> double", _double),
     overload("string(string) -> string", _unchanged),
     overload("string(int|uint) -> string", lambda number: str(int(number))),
     overload("string(double) -> string", format_double),
     overload("string(bool) -> string", lambda flag: "true" if flag else "false"),
-    scanning("string(bytes) -> string", _decode),
+    scanning("string(bytes) -> string", decode),
     overload("string(google.protobuf.Timestamp) -> string", format_timestamp),
     overload("string(google.protobuf.Duration) -> string", format_duration),
     overload("bytes(bytes) -> bytes", _unchanged),

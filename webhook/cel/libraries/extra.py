@@ -125,12 +125,6 @@ BASE64: Final[tuple[Overload, ...]] = (
 )
 
 
-def _reverse(meter: Meter, text: str) -> str:
-    meter.charge(len(text) // 10)
-    return text[::-1]
-
-
-STRINGS: Final[tuple[Overload, ...]] = (overload("<string>.reverse() -> string", _reverse, metered=True),)
 MUTATIONS: Final[tuple[Overload, ...]] = (
     scanning("jsonpatch.escapeKey(string) -> string", lambda key: key.replace("~", "~0").replace("/", "~1")),
 )

@@ -83,6 +83,12 @@ def _date(text: str) -> dt.date:
     return dt.date.fromisoformat(text)
 
 
+def _base64(text: str) -> bytes:
+    if not text:
+        raise ValueError
+    return base64.b64decode(text, validate=True)
+
+
 _LABEL_WORDS: Final = "lower case letters, digits and '-', with a letter or digit at each end"
 _LABEL_1035_WORDS: Final = "lower case letters, digits and '-', beginning with a letter, not ending in '-'"
 _VALUE_WORDS: Final = "letters, digits, '-', '_' and '.', with a letter or digit at each end"
@@ -97,7 +103,7 @@ _CHECKS: Final[dict[str, Check]] = {
     "labelValue": _shaped(_VALUE, 63, _VALUE_WORDS),
     "uri": _attempt(url.parse, "an absolute URI or an absolute path"),
     "uuid": _shaped(_UUID, 36, "a UUID"),
-    "byte": _attempt(lambda text: base64.b64decode(text, validate=True), "base64"),
+    "byte": _attempt(_base64, "base64"),
     "date": _attempt(_date, "a date such as 2026-01-31"),
     "datetime": _attempt(parse_timestamp, "an RFC 3339 time"),
 }

@@ -11,9 +11,10 @@ from webhook.cel.compiler.operators import add
 from webhook.cel.values.budget import Meter
 from webhook.cel.values.equality import compare, equals
 from webhook.cel.values.errors import FunctionError
-from webhook.cel.values.values import UInt, type_name
+from webhook.cel.values.values import Duration, Timestamp, UInt, type_name
 
 _HASHED: Final = frozenset({str, int})
+_SORTED: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
 
 
 def _is_sorted(meter: Meter, items: list[Any]) -> bool:
@@ -91,6 +92,8 @@ def _distinct(meter: Meter, items: list[Any]) -> list[Any]:
 
 def _sort(meter: Meter, items: list[Any]) -> list[Any]:
     meter.charge(len(items) * (len(items).bit_length() + 1))
+    if items and type(items[0]) not in _SORTED:
+        raise FunctionError(f"sort() cannot compare {type_name(items[0])}")
     if items and any(type(item) is not type(items[0]) for item in items):
         raise FunctionError("sort() needs elements of one type")
     return sorted(items, key=sort_key(meter))

@@ -6,15 +6,16 @@ from typing import Any, Final
 
 from webhook.cel.compiler.functions import Overload, overload
 from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.temporal import EARLIEST
 from webhook.cel.values.values import ABSENT, Duration, Optional, Timestamp
 
 
 def is_zero(value: Any) -> bool:
     """Returns whether a value is the zero value of its type: that of a field that is not set."""
-    if isinstance(value, (Timestamp, Duration)):
+    if isinstance(value, Timestamp):
+        return value.nanos == EARLIEST  # Go's zero time is in the year 1
+    if isinstance(value, Duration):
         return value.nanos == 0
-    if isinstance(value, Optional):
-        return not value.present
     return (
         value is None or value in (False, 0, 0.0, "", b"") or (isinstance(value, (list, dict)) and not value)
     )

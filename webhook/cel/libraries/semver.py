@@ -12,7 +12,7 @@ from webhook.cel.compiler.functions import Overload, overload, scanning
 from webhook.cel.values.errors import FunctionError
 from webhook.cel.values.values import UINT_MAX, register_type
 
-_NUMBER: Final = r"(0|[1-9]\d{0,18})"
+_NUMBER: Final = r"(0|[1-9]\d{0,19})"
 _FORM: Final = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
     re.ASCII,
@@ -64,7 +64,7 @@ def parse(text: str, normalize: bool = False) -> Semver:
     """Returns the version of a text. Raises FunctionError for a malformed version."""
     match = _FORM.fullmatch(_normalized(text) if normalize else text)
     pre = tuple(match[4].split(".")) if match and match[4] else ()
-    if match is None or not all(map(_is_identifier, pre)):
+    if match is None or not all(map(_is_identifier, (*match.groups()[:3], *pre))):
         raise FunctionError("semver() needs a form such as '1.2.3'")
     return Semver(int(match[1]), int(match[2]), int(match[3]), pre)
 

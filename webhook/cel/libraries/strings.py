@@ -38,18 +38,26 @@ def _char_at(text: str, index: int) -> str:
     return text[index : index + 1]
 
 
-def _index_of(text: str, part: str, start: int = 0) -> int:
-    if not 0 <= start <= len(text):
+def index_of(text: str, part: str, start: int = 0) -> int:
+    """Returns the first place of a part from an offset on, -1 if there is none. An empty part is at the
+    offset itself (cel-go, ext/strings.go). Raises FunctionError for a negative offset.
+    """
+    if start < 0:
         raise FunctionError(f"indexOf() offset {start} out of range")
-    return text.find(part, start)
+    return text.find(part, start) if part else min(start, len(text))
 
 
-def _last_index_of(text: str, part: str, start: int | None = None) -> int:
+def last_index_of(text: str, part: str, start: int | None = None) -> int:
+    """Returns the last place of a part that does not begin after an offset, as `index_of`. Behind the end of
+    the text is none.
+    """
     if start is None:
         return text.rfind(part)
-    if not 0 <= start <= len(text):
+    if start < 0:
         raise FunctionError(f"lastIndexOf() offset {start} out of range")
-    return text.rfind(part, 0, start + len(part))
+    if not part:
+        return min(start, len(text))
+    return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
@@ -95,10 +103,10 @@ def quote(text: str) -> str:
 
 OVERLOADS: Final[tuple[Overload, ...]] = (
     overload("<string>.charAt(int) -> string", _char_at),
-    scanning("<string>.indexOf(string) -> int", _index_of),
-    scanning("<string>.indexOf(string, int) -> int", _index_of),
-    scanning("<string>.lastIndexOf(string) -> int", _last_index_of),
-    scanning("<string>.lastIndexOf(string, int) -> int", _last_index_of),
+    scanning("<string>.indexOf(string) -> int", index_of),
+    scanning("<string>.indexOf(string, int) -> int", index_of),
+    scanning("<string>.lastIndexOf(string) -> int", last_index_of),
+    scanning("<string>.lastIndexOf(string, int) -> int", last_index_of),
     scanning("<string>.lowerAscii() -> string", lambda text: text.translate(_LOWER)),
     scanning("<string>.upperAscii() -> string", lambda text: text.translate(_UPPER)),
     overload("<string>.replace(string, string) -> string", _replace, metered=True),

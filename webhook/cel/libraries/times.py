@@ -32,14 +32,12 @@ def _toward_zero(value: Duration, unit: int) -> int:
 def _part(name: str) -> tuple[Overload, Overload]:
     of = _PARTS[name]
 
-    def in_utc(value: Timestamp) -> int:
-        return of(local_time(value))
-
-    def in_zone(value: Timestamp, zone: str) -> int:
-        return of(local_time(value, zone))
+    def in_zone(value: Timestamp, zone: str = "") -> int:
+        moment, years = local_time(value, zone)
+        return of(moment) + (years if name == "getFullYear" else 0)
 
     return (
-        overload(f"<google.protobuf.Timestamp>.{name}() -> int", in_utc),
+        overload(f"<google.protobuf.Timestamp>.{name}() -> int", in_zone),
         overload(f"<google.protobuf.Timestamp>.{name}(string) -> int", in_zone),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, parse_qs, quote, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from webhook.cel.compiler.functions import Overload, overload, scanning
 from webhook.cel.values.budget import Meter
@@ -17,8 +17,10 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_FIELD: Final = re.compile(f";|{_BAD_ESCAPE.pattern}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _HOST: Final = re.compile(
-    r"(?:\[[^][]+]|(?:[^][:%\x00-\x20\\^`{|}]|%(?:[89A-Fa-f][0-9A-Fa-f]|25))*)(?::[0-9]*)?"
+    r"(?:\[[^][%]+(?:%25[^][%]+)?]|(?:[^][:%\x00-\x20\\^`{|}]|%(?:[89A-Fa-f][0-9A-Fa-f]|25))*)(?::[0-9]*)?"
 )
+_FRAGMENT_IN_AUTHORITY: Final = re.compile(r"//[^/?]*#")
+"""Go parses a request URI, which has no fragment, before it parses the URL."""
 _SAFE: Final = "/%$&+,;=:@!*'()-._~[]"
 
 
@@ -40,14 +42,16 @@ def parse(text: str) -> URL:
     scheme = _SCHEME.match(text)
     if _CONTROL.search(text) or not (scheme or text.startswith("/")):
         raise refused
+    if scheme and _FRAGMENT_IN_AUTHORITY.match(text, scheme.end()):
+        raise refused
     try:
         parts = urlsplit(text)
     except ValueError:
         raise refused from None
+    if scheme and not text.startswith("/", scheme.end()):  # `mailto:ann@example.com` has no path
+        return URL(parts._replace(path=""))
     if _BAD_ESCAPE.search(parts.path) or not _HOST.fullmatch(parts.netloc.rpartition("@")[2]):
         raise refused
-    if scheme and not text.startswith("/", scheme.end()):  # `mailto:ann@example.com` has no path
-        parts = parts._replace(path="")
     return URL(parts)
 
 
@@ -60,7 +64,7 @@ def _is(text: str) -> bool:
 
 
 def _host(url: URL) -> str:
-    return url.parts.netloc.rpartition("@")[2]
+    return unquote(url.parts.netloc.rpartition("@")[2])
 
 
 def _hostname(url: URL) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 INT_MIN: Final = -(2**63)
@@ -96,9 +96,12 @@ class JSONPatch:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A point in time, in nanoseconds since 1970-01-01T00:00:00Z; years 1 to 9999."""
+    """A point in time, in nanoseconds since 1970-01-01T00:00:00Z; years 1 to 9999. `offset`: that of the zone
+    in which its text was written, in seconds east of UTC; its text form keeps it.
+    """
 
     nanos: int
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -141,7 +141,7 @@ class _Lookups:
 
     def variable(self) -> dict[str, object]:
         """Returns the value of the CEL variable `device`."""
-        capacity = {name: quantity.Quantity(Fraction(size)) for name, size in self.device.capacity}
+        capacity = {name: quantity.Quantity.of_amount(Fraction(size)) for name, size in self.device.capacity}
         return {
             "driver": self.device.driver,
             "attributes": _Domains(self, dict(self.device.attributes)),
