@@ -46,12 +46,14 @@ message. It is called as `nodeAffinity.require(a, b)` (a name may have dots); wi
 `a.name(b)`. Bind `authorizer` to an `Authorizer()` of `webhook.cel.libraries.authorizer`: without an
 `Access`, it answers "not available".
 
-`lookup(api_version, kind)` returns the structural schema of a built-in kind, or None.
+`lookup(api_version, kind)` returns the structural schema of a built-in kind, or None. `unlike_elements(text)`
+yields the lists and maps that only the API server refuses.
 """
 
 from webhook.cel.compiler.declarations import Declarations
 from webhook.cel.compiler.functions import Function
 from webhook.cel.program import Program, compile, to_json
+from webhook.cel.syntax.unlike_elements import unlike_elements
 from webhook.cel.values.budget import CostBudget
 from webhook.cel.values.errors import CelError, Origin
 from webhook.cel.values.schema import lookup
@@ -74,4 +76,5 @@ __all__ = [
     "compile",
     "lookup",
     "to_json",
+    "unlike_elements",
 ]

@@ -188,9 +188,11 @@ def indexer(operand: Run, key: Run, pos: int, optional: bool) -> Run:
 
         def look(f: list[Any]) -> Any:
             value = operand(f)
-            where = key(f)
-            if type(value) is Optional and value.present:
+            if type(value) is Optional:
+                if not value.present:
+                    return ABSENT  # without a look at the key, whose evaluation may fail
                 value = value.value
+            where = key(f)
             if type(value) is dict and type(where) is str:
                 return Optional(value[where]) if where in value else ABSENT
             return optional_index(value, where, pos)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from planner.model.names import dotted
-from webhook.cel import CelError, Declarations, Function, Origin, Program
+from webhook.cel import CelError, Declarations, Function, Origin, Program, unlike_elements
 from webhook.cel import compile as compile_cel
 from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.policy.loading.errors import Problem
@@ -32,7 +32,8 @@ class ExpressionCompiler:
     including through other variables. `schema`: that of `object`, None if its kind is not known. An
     expression that does not fit the schema is a problem of a bayplan.dev policy. For an upstream policy, it
     is one of `warnings`, as in upstream's type checker: the API server compiles `object` as any type, and the
-    expression fails when it is evaluated.
+    expression fails when it is evaluated. A list or map of unlike types is a warning too, since Bayplan
+    evaluates it, and the API server refuses the policy.
     """
 
     policy: str
@@ -72,6 +73,8 @@ class ExpressionCompiler:
         if isinstance(program, Problem):
             fields.problems.append(program)
             return None
+        if not self.ours:
+            self.warnings += self._unlike(fields, name, text)
         result_type = program.result_type
         if gives and result_type not in ("", "dyn") and not result_type.startswith(gives):
             fields.wrong(f"must give {gives}, gives {result_type}", name)
@@ -82,13 +85,15 @@ class ExpressionCompiler:
         """Returns the compiled program, or the problem if the text does not compile with these
         declarations.
         """
-        path = (*fields.path, name)
-        mark = fields.document.mark(path)
-        origin = Origin(fields.document.file, mark.line, mark.column, dotted(path), mark.indent)
         try:
-            return compile_cel(text, declared, origin=origin)
+            return compile_cel(text, declared, origin=_origin(fields, name))
         except CelError as error:
-            return _problem(fields, path, error)
+            return _problem(fields, name, error)
+
+    def _unlike(self, fields: Fields, name: str, text: str) -> Iterator[Problem]:
+        """Yields the literals of an upstream policy's expression that the API server does not compile."""
+        for error in unlike_elements(text, _origin(fields, name)):
+            yield _problem(fields, name, error)
 
     def declare(self, name: str, expression: Expression) -> NamedExpression:
         """Declares `variables.name` for the following expressions."""
@@ -131,8 +136,15 @@ def read_variables(program: Program) -> set[str] | None:
     return {steps[1] for steps in paths if steps[0] == "variables" and len(steps) > 1} or None
 
 
-def _problem(fields: Fields, path: tuple[str | int, ...], error: CelError) -> Problem:
+def _origin(fields: Fields, name: str) -> Origin:
+    path = (*fields.path, name)
+    mark = fields.document.mark(path)
+    return Origin(fields.document.file, mark.line, mark.column, dotted(path), mark.indent)
+
+
+def _problem(fields: Fields, name: str, error: CelError) -> Problem:
     """Returns a compile error with the line of the expression and a caret below the position."""
+    path = (*fields.path, name)
     source = "\n".join(error.render().split("\n")[1:])
     document = fields.document
     return Problem(
