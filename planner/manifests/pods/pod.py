@@ -265,13 +265,16 @@ def _overhead(spec: Mapping[str, object], where: Where) -> dict[str, int]:
 
 def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Where) -> dict[str, int]:
     """Returns the pod-level amounts, in base units, that apply instead of `total`, the sums over the
-    containers: pod-level requests, and limits of resources that no container requests.
+    containers: pod-level requests, limits of huge pages, and limits of resources that no container requests
+    (k8s.io/kubernetes pkg/apis/core/v1/defaults.go, `defaultPodRequests`).
     """
     stated = mapping(mapping(spec.get("resources"), where.below("resources")).get("requests"), where)
     return {
         name: amount
         for name, amount in _container_request(spec, where).items()
-        if not total.get(name) or (name in stated and name.startswith(POD_LEVEL))
+        if not total.get(name)
+        or name.startswith("hugepages-")
+        or (name in stated and name.startswith(POD_LEVEL))
     }
 
 

@@ -10,7 +10,7 @@ unchanged.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from webhook.cel.libraries import quantity
@@ -27,7 +27,6 @@ POD_SPEC: Json = {
     "dnsPolicy": "ClusterFirst",
     "terminationGracePeriodSeconds": 30,
     "schedulerName": "default-scheduler",
-    "enableServiceLinks": True,
     "securityContext": {},
 }
 
@@ -40,6 +39,20 @@ CONTAINER: Json = {
 
 
 PROBE: Json = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+
+
+CLAIM: Json = {"volumeMode": "Filesystem"}
+
+
+VOLUMES: Mapping[str, Json] = {
+    **{name: {"defaultMode": MODE} for name in ("secret", "configMap", "downwardAPI", "projected")},
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False},
+}
+"""The defaults of a volume, by the field that is its source."""
 
 
 ROLLING: Json = {"type": "RollingUpdate"}
@@ -115,8 +128,14 @@ def _map(owner: Any, *path: str) -> Json | None:
 def _pod(pod: Json) -> None:
     spec = pod.get("spec")
     _pod_spec(spec)
-    # Only for a Pod: templates keep limits without requests until their pods are created.
-    for container in _maps(spec, *CONTAINER_LISTS):
+    # Only for a Pod: in templates the API server leaves these fields until their pods are created.
+    _fill(spec, {"enableServiceLinks": True})
+    on_host = isinstance(spec, dict) and spec.get("hostNetwork") is True
+    for container in _maps(spec, "containers", "initContainers"):
+        if on_host:
+            for port in _maps(container, "ports"):
+                if "containerPort" in port:
+                    _fill(port, {"hostPort": port["containerPort"]})
         limits = _map(container, "resources", "limits")
         if limits:
             _fill(container["resources"], {"requests": {}})
@@ -133,10 +152,6 @@ def _pod_spec(spec: Any) -> None:
         _canonical_amounts(spec)
     for container in _maps(spec, *CONTAINER_LISTS):
         _container(container)
-        if spec.get("hostNetwork") is True:
-            for port in _maps(container, "ports"):
-                if "containerPort" in port:
-                    _fill(port, {"hostPort": port["containerPort"]})
     for volume in _maps(spec, "volumes"):
         _volume(volume)
 
@@ -150,9 +165,13 @@ def _container(container: Json) -> None:
     for port in _maps(container, "ports"):
         _fill(port, {"protocol": "TCP"})
     for variable in _maps(container, "env"):
-        _fill(_map(variable, "valueFrom", "fieldRef"), {"apiVersion": "v1"})
+        _references(_map(variable, "valueFrom"))
     for name in PROBES:
         probe = _map(container, name)
+        if probe is not None:
+            for field in PROBE:
+                if type(stated := probe.get(field)) is int and not stated:
+                    del probe[field]  # a zero counts as missing
         _fill(probe, PROBE)
         _fill(_map(probe, "httpGet"), {"path": "/", "scheme": "HTTP"})
         _fill(_map(probe, "grpc"), {"service": ""})
@@ -160,13 +179,28 @@ def _container(container: Json) -> None:
         _fill(_map(container, "lifecycle", hook, "httpGet"), {"path": "/", "scheme": "HTTP"})
 
 
+def _references(source: Json | None) -> None:
+    """Sets the defaults of what an environment variable, or a file of a downwardAPI volume, refers to."""
+    _fill(_map(source, "fieldRef"), {"apiVersion": "v1"})
+    resource = _map(source, "resourceFieldRef")
+    _fill(resource, {"divisor": "0"})
+    _canonical(resource, ("divisor",))
+
+
 def _canonical_amounts(owner: Json) -> None:
     """Writes limits and requests as the API server does: `8` as "8", `1.5` as "1500m"."""
     for name in ("limits", "requests"):
-        amounts = _map(owner, "resources", name) or {}
-        for resource, amount in amounts.items():
-            if type(amount) in (str, int, float):  # not a stand-in, nor a bool
-                amounts[resource] = quantity.canonical(str(amount))
+        amounts = _map(owner, "resources", name)
+        _canonical(amounts, amounts or ())
+
+
+def _canonical(amounts: Json | None, names: Iterable[str]) -> None:
+    if amounts is None:
+        return
+    for name in names:
+        amount = amounts.get(name)
+        if type(amount) in (str, int, float):  # not a stand-in, nor a bool
+            amounts[name] = quantity.canonical(str(amount))
 
 
 def pull_policy(container: Mapping[str, Any]) -> Any:
@@ -174,8 +208,10 @@ def pull_policy(container: Mapping[str, Any]) -> Any:
     `latest` or missing, else IfNotPresent; None if there is no image.
     """
     stated, image = container.get("imagePullPolicy"), container.get("image")
-    if stated is not None or type(image) is not str:  # it may be a stand-in
-        return stated
+    return stated if stated is not None or type(image) is not str else _policy_of(image)  # or a stand-in
+
+
+def _policy_of(image: str) -> str:
     name = image.rpartition("/")[2]
     if "@" in name:
         return "IfNotPresent"
@@ -185,15 +221,29 @@ def pull_policy(container: Mapping[str, Any]) -> Any:
 def _volume(volume: Json) -> None:
     if set(volume) <= {"name"}:  # no source is stated
         volume["emptyDir"] = {}
-    for name in ("secret", "configMap", "downwardAPI", "projected"):
-        _fill(_map(volume, name), {"defaultMode": MODE})
-    _fill(_map(volume, "hostPath"), {"type": ""})
+    for name, values in VOLUMES.items():
+        _fill(_map(volume, name), values)
+    _canonical(_map(volume, "emptyDir"), ("sizeLimit",))
+    image = _map(volume, "image")
+    if image is not None and type(image.get("reference")) is str:
+        _fill(image, {"pullPolicy": _policy_of(image["reference"])})
+    claim = _map(volume, "ephemeral", "volumeClaimTemplate")
+    _fill(claim, {"metadata": {}})
+    _claim(claim)
     projected = _maps(_map(volume, "projected"), "sources")
     for source in projected:
         _fill(_map(source, "serviceAccountToken"), {"expirationSeconds": 3600})
     for owner in (volume, *projected):
         for item in _maps(_map(owner, "downwardAPI"), "items"):
-            _fill(_map(item, "fieldRef"), {"apiVersion": "v1"})
+            _references(item)
+
+
+def _claim(claim: Json | None) -> None:
+    """Sets the defaults of a template of a PersistentVolumeClaim."""
+    spec = _map(claim, "spec")
+    _fill(spec, CLAIM)
+    if spec is not None:
+        _canonical_amounts(spec)
 
 
 def _template(owner: Any) -> None:
@@ -218,11 +268,19 @@ def _job(job: Json) -> None:
             "podReplacementPolicy": "Failed" if failing else "TerminatingOrFailed",
         },
     )
-    _template(spec)
+    _job_template(spec)
     # The API server gives a Job without labels those of its template.
     labels = _map(spec, "template", "metadata", "labels")
     if labels and isinstance(job.get("metadata"), dict) and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)
+
+
+def _job_template(spec: Json | None) -> None:
+    """Sets what a Job and the template of Jobs have in common."""
+    for rule in _maps(_map(spec, "podFailurePolicy"), "rules"):
+        for condition in _maps(rule, "onPodConditions"):
+            _fill(condition, {"status": "True"})
+    _template(spec)
 
 
 def _cron_job(job: Json) -> None:
@@ -236,7 +294,9 @@ def _cron_job(job: Json) -> None:
             "failedJobsHistoryLimit": 1,
         },
     )
-    _template(_map(spec, "jobTemplate", "spec"))
+    jobs = _map(spec, "jobTemplate")
+    _fill(jobs, {"metadata": {}})
+    _job_template(_map(jobs, "spec"))
 
 
 def _deployment(deployment: Json) -> None:
@@ -250,11 +310,16 @@ def _deployment(deployment: Json) -> None:
     _template(spec)
 
 
-def _rolling(strategy: Json | None, values: Json) -> None:
+def _rolling(strategy: Json | None, values: Json, *, if_stated: bool = False) -> None:
+    """Sets the defaults of a strategy. `if_stated`: a stated type without `rollingUpdate` stays without."""
+    if strategy is None:
+        return
+    stated = if_stated and "type" in strategy
     _fill(strategy, ROLLING)
-    if strategy and strategy["type"] == "RollingUpdate":
-        _fill(strategy, {"rollingUpdate": {}})
-        _fill(strategy["rollingUpdate"], values)
+    if strategy["type"] == "RollingUpdate":
+        if not stated:
+            _fill(strategy, {"rollingUpdate": {}})
+        _fill(strategy.get("rollingUpdate"), values)
 
 
 def _replica_set(replica_set: Json) -> None:
@@ -270,13 +335,18 @@ def _stateful_set(stateful_set: Json) -> None:
         {
             "replicas": 1,
             "podManagementPolicy": "OrderedReady",
-            "updateStrategy": ROLLING,
+            "updateStrategy": {},
             "revisionHistoryLimit": 10,
             "persistentVolumeClaimRetentionPolicy": kept,
         },
     )
     _fill(_map(spec, "persistentVolumeClaimRetentionPolicy"), kept)
-    _rolling(_map(spec, "updateStrategy"), {"partition": 0})
+    # `maxUnavailable` has a default from 1.37 on; it is not set here, since clusters may be older.
+    _rolling(_map(spec, "updateStrategy"), {"partition": 0}, if_stated=True)
+    _fill(_map(spec, "ordinals"), {"start": 0})
+    for claim in _maps(spec, "volumeClaimTemplates"):
+        _fill(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}})
+        _claim(claim)
     _template(spec)
 
 

@@ -69,6 +69,13 @@ def test_a_limit_of_the_pod_is_its_request_where_no_container_requests_the_resou
     assert requests(containers=[container(cpu=1)], **limited) == {"cpu": 1000, "memory": 8 * 2**30, "pods": 1}
 
 
+def test_a_limit_of_the_pod_on_huge_pages_is_its_request():
+    """Huge pages cannot be overcommitted, whatever the containers request."""
+    limited = {"resources": {"limits": {"hugepages-2Mi": "8Mi"}}}
+    pages = container(**{"hugepages-2Mi": "4Mi"})
+    assert requests(containers=[pages], **limited) == {"hugepages-2Mi": 8 * 2**20, "pods": 1}
+
+
 def test_devices_are_requested_by_containers_alone():
     """Kubernetes counts cpu, memory and huge pages at the level of the pod, nothing else."""
     stated = {"resources": {"requests": {"nvidia.com/gpu": 4, "hugepages-2Mi": "4Mi"}}}

@@ -14,6 +14,8 @@ from webhook.jsontools.diff import equal
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.mutation.changes import carry
 
+LIMITS = {"limits": {"cpu": "1"}}
+
 
 def value_at(obj: Any, path: str) -> Any:
     """What lies under a path of keys and indices."""
@@ -52,6 +54,38 @@ def test_a_pod_has_the_api_servers_defaults(path: str, value: Any) -> None:
     }
     obj = pod(containers=[container], volumes=[{"name": "c", "configMap": {"name": "x"}}, {"name": "e"}])
     assert value_at(defaulted(obj), path) == value
+
+
+def test_a_template_lacks_what_only_pods_get() -> None:
+    """Requests of limits, service links and host ports come when the pods are created."""
+    container = {"name": "main", "image": "a", "ports": [{"containerPort": 80}], "resources": LIMITS}
+    spec = {"containers": [container], "hostNetwork": True}
+    seen = (defaulted(pod(**spec)), defaulted(pod(**spec), template=True))
+    services, ports = (
+        [each["spec"].get("enableServiceLinks") for each in seen],
+        [value_at(each, "spec.containers.0.ports.0").get("hostPort") for each in seen],
+    )
+    assert (services, ports) == ([True, None], [80, None])
+    assert [value_at(each, "spec.containers.0.resources").get("requests") for each in seen] == [
+        LIMITS["limits"],
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stored"),
+    [
+        (None, {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
+        ({}, {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
+        ({"type": "RollingUpdate"}, {"type": "RollingUpdate"}),
+        ({"type": "OnDelete"}, {"type": "OnDelete"}),
+    ],
+)
+def test_a_stated_strategy_of_a_stateful_set_gets_no_parameters(strategy: Any, stored: Any) -> None:
+    """Unlike a Deployment's."""
+    spec = {"template": {"spec": {"containers": []}}, "updateStrategy": strategy}
+    sets = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s"}, "spec": spec}
+    assert value_at(defaulted(sets), "spec.updateStrategy") == stored
 
 
 @pytest.mark.parametrize(
