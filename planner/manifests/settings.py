@@ -198,14 +198,20 @@ def bounds_from(item: Mapping[str, object], where: Where) -> tuple[Bound, ...]:
     )
     spec = mapping(item.get("spec"), where.at_path("spec"))
     return tuple(
-        Bound(
-            name,
-            text(entry.get("type"), where.at_path(f"spec.limits[{index}].type")),
-            quantity.amounts(entry.get("min"), where.at_path(f"spec.limits[{index}].min"), up=True),
-            quantity.amounts(entry.get("max"), where.at_path(f"spec.limits[{index}].max"), up=False),
-        )
+        _bound(name, entry, where.at_path(f"spec.limits[{index}]"))
         for index, entry in enumerate(maps(spec.get("limits"), where.at_path("spec.limits")))
     )
+
+
+def _bound(name: str, entry: Mapping[str, object], where: Where) -> Bound:
+    kind = text(entry.get("type"), where.below("type"))
+    minimum, maximum, limits, requests = (
+        quantity.amounts(entry.get(part), where.below(part), up=up)
+        for part, up in (("min", True), ("max", False), ("default", True), ("defaultRequest", True))
+    )
+    # The API server sets in this order what is missing (pkg/apis/core/v1, `SetDefaults_LimitRangeItem`).
+    defaults = {**minimum, **maximum, **limits, **requests} if kind == "Container" else {}
+    return Bound(name, kind, minimum, maximum, defaults)
 
 
 def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:

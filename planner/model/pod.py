@@ -140,6 +140,17 @@ def assumed(requests: Resources) -> Alignment:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerRequest:
+    """What a container requests, in base units. `initial`: it runs before the others, as an init container
+    that is no sidecar.
+    """
+
+    requests: Resources
+    initial: bool = False
+    sidecar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PodTerm:
     """A required term of pod affinity (`attracts`) or anti-affinity; `key` is the term's topologyKey.
 
@@ -188,6 +199,7 @@ class PodShape:
     `stated_priority`: its `spec.priority`, which is only used for a warning. `gates`: the scheduling gates
     in its spec. `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
     `runtime_class`: the RuntimeClass that it names, "" for none; `overhead`: the class's part of `requests`.
+    `containers`: what each requests, since a LimitRange may add to it; empty if the pod level states amounts.
 
     The fields are as read from the manifest; `ResolvedShape` (planner.model.resolved) adds what they mean in
     one cluster. Fields with `compare=False` do not make two shapes different: they have no effect on the
@@ -211,6 +223,7 @@ class PodShape:
     volumes: tuple[VolumeUse, ...] = ()
     runtime_class: str = ""
     overhead: Resources = field(default_factory=dict, compare=False)
+    containers: tuple[ContainerRequest, ...] = field(default=(), compare=False)
     stated: Resources | None = field(default=None, compare=False)
     """The requests before policies raised some of them, for messages; None if no policy did."""
 

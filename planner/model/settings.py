@@ -59,12 +59,15 @@ DEFAULTS = SchedulerSettings()
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One entry of a LimitRange; `type` is Container or Pod, as other types do not limit pods."""
+    """One entry of a LimitRange; `type` is Container or Pod, as other types do not limit pods. `requests`:
+    what a container gets that does not request the resource.
+    """
 
     name: str
     type: str
     minimum: Resources
     maximum: Resources
+    requests: Resources = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

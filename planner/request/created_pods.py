@@ -1,9 +1,10 @@
 """What a gang's pods get when they are created in one cluster, and what their templates lack. Pure.
 
-Sources: two admission plugins of Kubernetes, which run before webhooks. ExtendedResourceToleration adds to
-each extended resource that a container requests a toleration with the resource's name as key, operator Exists
-and effect NoSchedule. RuntimeClass: see `planner.node.runtime_class`. Created pods have all of this; the
-template of a Job does not.
+Sources: three admission plugins of Kubernetes, which run before webhooks. LimitRanger gives each container
+without a request of a resource the one that a LimitRange of the namespace has for it.
+ExtendedResourceToleration adds for each extended resource that a container requests a toleration with the
+resource's name as key, operator Exists and effect NoSchedule. RuntimeClass: see
+`planner.node.runtime_class`. Created pods have all of this; the template of a Job does not.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from planner.cluster.infrastructure import Infrastructure
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Toleration
+from planner.model.names import namespace_of
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup
 from planner.model.resources import Resources
 from planner.model.words import listed
+from planner.node.effective_request import effective
 from planner.node.runtime_class import RuntimeClasses
 from planner.request.device_claims import with_devices
 
@@ -32,12 +37,15 @@ def as_created(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
 
 
 def as_admitted(snapshot: Snapshot, group: PodGroup) -> PodGroup:
-    """Returns the gang with what the API server's admission plugins add to its pods: tolerations of the
-    extended resources that they request, if the cluster runs that plugin, and what their RuntimeClass states.
+    """Returns the gang with what the API server's admission plugins add to its pods: default requests of
+    LimitRanges, tolerations of the extended resources that they request, if the cluster runs that plugin, and
+    what their RuntimeClass states.
     """
     classes, tolerates = snapshot.base.runtime_classes, snapshot.base.tolerates_resources
+    requests = _default_requests(snapshot.base, namespace_of(group.name)) if snapshot.base.bounds else {}
 
     def admitted(shape: PodShape) -> PodShape:
+        shape = _with_requests(shape, requests) if requests else shape
         return classes.admitted(_tolerating(shape) if tolerates else shape)
 
     shapes = [admitted(pod_set.shape) for pod_set in group.pod_sets]
@@ -45,6 +53,51 @@ def as_admitted(snapshot: Snapshot, group: PodGroup) -> PodGroup:
         return group
     sets = zip(group.pod_sets, shapes, strict=True)
     return replace(group, pod_sets=tuple(replace(pod_set, shape=shape) for pod_set, shape in sets))
+
+
+_MAX_KEYS = 1024
+"""Namespaces whose default requests are kept: anybody may name one."""
+_DEFAULT_REQUESTS: DerivedSection[str, Resources] = DerivedSection("default requests", max_keys=_MAX_KEYS)
+
+
+def _default_requests(base: Infrastructure, namespace: str) -> Resources:
+    """Returns what containers of a namespace get that do not request it. Of several LimitRanges that have an
+    amount of a resource, the API server takes any; here it is the first by name.
+    """
+
+    def of_all() -> Resources:
+        own = (base.bounds[key] for key in sorted(base.bounds) if namespace_of(key) == namespace)
+        result: dict[str, int] = {}
+        for bound in (bound for bounds in own for bound in bounds):
+            result = {**bound.requests, **result}
+        return result
+
+    return base.derived.get(_DEFAULT_REQUESTS, namespace, of_all)
+
+
+def _with_requests(shape: PodShape, defaults: Resources) -> PodShape:
+    """Returns the shape with these requests in each container that does not state the resource; unchanged for
+    a pod that was created with them.
+    """
+    before = effective(shape.containers)
+    containers = tuple(replace(each, requests={**defaults, **each.requests}) for each in shape.containers)
+    added = {
+        name: amount - before.get(name, 0)
+        for name, amount in effective(containers).items()
+        if amount > before.get(name, 0)
+    }
+    if not added:
+        return shape
+
+    def complete(amounts: Resources) -> Resources:
+        return {**amounts, **{name: amounts.get(name, 0) + amount for name, amount in added.items()}}
+
+    return replace(
+        shape,
+        requests=complete(shape.requests),
+        stated=None if shape.stated is None else complete(shape.stated),
+        containers=containers,
+    )
 
 
 def _tolerating(shape: PodShape) -> PodShape:

@@ -10,7 +10,7 @@ pod templates of custom resources. Such requests are counted, so that none goes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -29,7 +29,8 @@ from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.host_ports import port_labels, port_terms
 from planner.model.labels import Term
-from planner.model.pod import NodeSelection, PodShape
+from planner.model.pod import ContainerRequest, NodeSelection, PodShape
+from planner.node.effective_request import effective
 
 CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
 """The fields with containers that run together, and the field with containers that run before them."""
@@ -181,7 +182,8 @@ def _read(
 ) -> PodShape:
     affinity = mapping(spec.get("affinity"), where.below("affinity"))
     node_affinity = mapping(affinity.get("nodeAffinity"), where.below("affinity.nodeAffinity"))
-    requests = effective_request(spec, where)
+    containers = _containers(spec, where)
+    requests = _effective(spec, containers, where)
     if notes and (share := share_asked(notes, noted)) is not None:
         requests[share.name] = 1
     ports = host_ports(spec, where)
@@ -203,6 +205,7 @@ def _read(
         gates=_gates(spec, where.below("schedulingGates")),
         runtime_class=text(spec.get("runtimeClassName"), where.below("runtimeClassName")),
         overhead=_overhead(spec, where),
+        containers=() if spec.get("resources") else containers,
     )
 
 
@@ -237,25 +240,29 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
     """Returns the request that the scheduler counts, in base units, with `pods: 1`; zero amounts are left
     out.
     """
-    total: dict[str, int] = {}
-    for field in CONTAINERS:
-        for index, container in enumerate(maps(spec.get(field), where.below(field))):
-            _add(total, _container_request(container, where.below(f"{field}[{index}]")))
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for index, container in enumerate(maps(spec.get(INIT_CONTAINERS), where.below(INIT_CONTAINERS))):
-        request = _container_request(container, where.below(f"{INIT_CONTAINERS}[{index}]"))
-        if container.get("restartPolicy") == "Always":
-            _add(sidecars, request)
-            _raise(peak, sidecars)
-        else:
-            _add(request, sidecars)
-            _raise(peak, request)
-    _add(total, sidecars)
-    _raise(total, peak)
+    return _effective(spec, _containers(spec, where), where)
+
+
+def _effective(
+    spec: Mapping[str, object], containers: Iterable[ContainerRequest], where: Where
+) -> dict[str, int]:
+    total = effective(containers)
     total.update(_pod_level(spec, total, where))
-    _add(total, _overhead(spec, where))
+    for name, amount in _overhead(spec, where).items():
+        total[name] = total.get(name, 0) + amount
     return {name: amount for name, amount in total.items() if amount > 0} | {"pods": 1}
+
+
+def _containers(spec: Mapping[str, object], where: Where) -> tuple[ContainerRequest, ...]:
+    """Returns what the containers request: init containers and sidecars first, in their order."""
+    result = []
+    for field in (INIT_CONTAINERS, *CONTAINERS):
+        first = field == INIT_CONTAINERS
+        for index, container in enumerate(maps(spec.get(field), where.below(field))):
+            request = _container_request(container, where.below(f"{field}[{index}]"))
+            sidecar = first and container.get("restartPolicy") == "Always"
+            result.append(ContainerRequest(request, initial=first and not sidecar, sidecar=sidecar))
+    return tuple(result)
 
 
 def _overhead(spec: Mapping[str, object], where: Where) -> dict[str, int]:
@@ -291,16 +298,6 @@ def _container_request(container: Mapping[str, object], where: Where) -> dict[st
                 where.below(f"resources.requests.{name}"),
             )
     return {**limits, **requests}
-
-
-def _add(total: dict[str, int], amounts: Mapping[str, int]) -> None:
-    for name, amount in amounts.items():
-        total[name] = total.get(name, 0) + amount
-
-
-def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
-    for name, amount in floor.items():
-        total[name] = max(total.get(name, 0), amount)
 
 
 def _required_terms(node_affinity: Mapping[str, object], where: Where) -> tuple[Term, ...]:

@@ -26,10 +26,10 @@ SPREAD = {
 @pytest.fixture
 def readings(monkeypatch):
     """The specs that were read, beginning with an empty cache."""
-    read, seen = pod.effective_request, []
+    read, seen = pod._containers, []
     pod._of_content.cache_clear()
     pod._labelled.cache_clear()
-    monkeypatch.setattr(pod, "effective_request", lambda spec, where: seen.append(spec) or read(spec, where))
+    monkeypatch.setattr(pod, "_containers", lambda spec, where: seen.append(spec) or read(spec, where))
     return seen
 
 
