@@ -8,7 +8,16 @@ from planner.model.answer import Answer
 from planner.model.labels import Requirement
 from planner.model.pod import ClaimUse, PodShape, PodTerm
 from planner.model.podgroup import PodGroup, PodSet
-from tests.planner.devices.test_catalog import Json, answered, cluster, node, shared_claim, slice_of, template
+from tests.planner.devices.test_catalog import (
+    Json,
+    answered,
+    cluster,
+    node,
+    pod,
+    shared_claim,
+    slice_of,
+    template,
+)
 
 TWO = (node("a"), node("b"), slice_of("a", 4), slice_of("b", 4))
 SHARED = ClaimUse("shared", False)
@@ -75,3 +84,42 @@ def test_a_shared_claim_that_no_node_can_serve_is_refused(count: int) -> None:
     answer = answered(cluster(*TWO, eight), gang(*pod_sets))
     assert (answer.decision, answer.reason) == ("rejected", "NoSuchDevice")
     assert "no node has more than 4" in answer.message
+
+
+def claimed_by(name: str, on: str) -> tuple[Json, Json]:
+    """A bound pod on a node, and its claim, to which the node's first GPU is allocated."""
+    results = [{"driver": "gpu.nvidia.com", "pool": on, "device": "gpu-0"}]
+    claim = {**shared_claim(allocation={"devices": {"results": results}})}
+    claim["metadata"] = {"name": name, "namespace": "team"}
+    bound = pod(name, on)
+    bound["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": name}]
+    return bound, claim
+
+
+def test_pods_that_share_a_claim_go_to_a_node_that_has_its_devices() -> None:
+    """Not to the first of three nodes, which has none, nor to the second, whose GPU another pod has."""
+    three = (node("a"), node("b"), node("c"), slice_of("b", 1), slice_of("c", 1))
+    roles = (role("leader", 30, SHARED), role("worker", 30, SHARED))
+    answer = answered(cluster(*three, shared_claim(), *claimed_by("other", "b")), gang(*roles))
+    assert nodes_of(answer) == {"leader": "c", "worker": "c"}
+
+
+def test_pods_that_share_a_claim_wait_while_others_have_its_devices() -> None:
+    """They fit the empty cluster, but no node has a GPU left."""
+    two = (node("a"), node("b"), slice_of("b", 1))
+    answer = answered(
+        cluster(*two, shared_claim(), *claimed_by("other", "b")),
+        gang(role("w", 1, SHARED), role("v", 1, SHARED)),
+    )
+    assert answer.decision == "queued"
+    assert "without devices for the claim shared" in answer.message
+
+
+def test_a_shared_claim_and_a_pods_own_need_devices_of_one_node() -> None:
+    """Each pod has a GPU of its own besides the one that they share: two GPUs are too few."""
+    two = (node("a"), node("b"), slice_of("a", 2), slice_of("b", 4), template())
+    own = ClaimUse("gpus", True)
+    answer = answered(
+        cluster(*two, shared_claim()), gang(role("w", 1, SHARED, own), role("v", 1, SHARED, own))
+    )
+    assert nodes_of(answer) == {"v": "b", "w": "b"}
