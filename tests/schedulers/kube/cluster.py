@@ -12,7 +12,9 @@ from tests.e2e.api import Api, ApiError, Json
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import STRATEGIC
 from tests.e2e.processes import wait_until
+from tests.schedulers.kube.gang import Gang
 from tests.schedulers.kube.random_nodes import awaited_taints
+from tests.schedulers.kube.random_pods import resized_status
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 PODS = "/api/v1/pods"
@@ -128,6 +130,9 @@ class Cluster:
                 self.api.delete(path, grace=30)
             elif state == "done":
                 self.api.call("PATCH", f"{path}/status", {"status": {"phase": "Succeeded"}}, STRATEGIC)
+            elif state != "running":
+                status = resized_status(self.api.get(path), infeasible=state == "infeasible")
+                self.api.call("PATCH", f"{path}/status", {"status": status}, STRATEGIC)
 
     def _clear(self) -> None:
         for pod in self.api.items(PODS):
@@ -139,17 +144,15 @@ class Cluster:
             self.api.delete(f"{NODES}/{node['metadata']['name']}")
         wait_until(lambda: not self.api.items(PODS) and not self.api.items(NODES), "all to go", 60)
 
-    def refuses(self, jobs: Sequence[Json]) -> str:
-        """Why the API server would not store the pods of these Jobs; "" if it would."""
-        for job in jobs:
-            template = job["spec"]["template"]
-            metadata = {"name": "dry", "namespace": "research", **template["metadata"]}
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-            try:
-                self.api.create(GANG_PODS, pod, dryRun="All")
+    def refuses(self, gang: Gang) -> str:
+        """Why the API server would not store the gang's Jobs or their pods; "" if it would."""
+        try:
+            for job in gang.jobs:
                 self.api.create(JOBS, job, dryRun="All")
-            except ApiError as error:
-                return str(error)
+            for pod in gang.pods():
+                self.api.create(GANG_PODS, pod, dryRun="All")
+        except ApiError as error:
+            return str(error)
         return ""
 
     def decide(self, jobs: Sequence[Json]) -> Decided:

@@ -85,7 +85,7 @@ class Comparison:
                 self.cluster.remove(slices)
 
     def _gang(self, gang: Gang, course: Course) -> None:
-        if self.cluster.refuses(gang.jobs):
+        if self.cluster.refuses(gang):
             course.counts["invalid"] += 1
             return
         self.cluster.create(gang.needed)
@@ -94,7 +94,7 @@ class Comparison:
             plans = gang.plan(read_cluster([("cluster", before)]))
             admitted = all(planned.answer.decision == "admitted" for planned in plans)
             free = self.cluster.decide(gang.jobs)
-            started = free.all(gang.pods)
+            started = free.all(gang.size)
             course.counts[f"{'' if admitted else 'not '}admitted, {'' if started else 'not '}started"] += 1
             course.features.update(set(gang.features()))
             if started and not admitted:
@@ -112,14 +112,14 @@ class Comparison:
         chance, pods = Random(gang.name), gang.confined_pods(plans)
         self._renew(gang)
         decided = self.cluster.decide(gang.confined(plans))
-        for _ in range(ORDERS if not decided.all(gang.pods) else 0):
+        for _ in range(ORDERS if not decided.all(gang.size) else 0):
             self._renew(gang)
             decided = self.cluster.decide_one_by_one(pods)
-            if decided.all(gang.pods):
+            if decided.all(gang.size):
                 course.counts["started in another order"] += 1
                 return
             chance.shuffle(pods)
-        if decided.all(gang.pods):
+        if decided.all(gang.size):
             return
         if NO_DEVICES in decided.why and any(decided.nodes.values()):
             course.counts["with other devices"] += 1

@@ -33,7 +33,7 @@ class Gang:
     needed: list[Json] = field(default_factory=list)
 
     @property
-    def pods(self) -> int:
+    def size(self) -> int:
         """How many pods its Jobs create together."""
         return sum(job["spec"]["parallelism"] for job in self.jobs)
 
@@ -55,16 +55,20 @@ class Gang:
             _confine(job["spec"]["template"]["spec"], nodes)
         return jobs
 
+    def pods(self) -> list[Json]:
+        """The pods of its Jobs as the Job controller makes them."""
+        return [_pod(job, number) for job in self.jobs for number in range(job["spec"]["parallelism"])]
+
     def confined_pods(self, plans: Sequence[PlannedGang]) -> list[Json]:
-        """The pods of its Jobs as the Job controller makes them, each confined to a node of its own of the
-        plan's.
-        """
-        places, pods = self._places(plans), []
-        for job, pod_sets in zip(self.jobs, self._pod_sets(plans), strict=True):
-            for number in range(job["spec"]["parallelism"]):
-                pod = _pod(job, number)
-                _confine(pod["spec"], {next(places[name].pop() for name in pod_sets if places[name])})
-                pods.append(pod)
+        """Its pods, each confined to a node of its own of the plan's."""
+        places, pods = self._places(plans), self.pods()
+        by_job = {
+            job["metadata"]["name"]: names
+            for job, names in zip(self.jobs, self._pod_sets(plans), strict=True)
+        }
+        for pod in pods:
+            names = by_job[pod["metadata"]["labels"][JOB_NAME]]
+            _confine(pod["spec"], {next(places[name].pop() for name in names if places[name])})
         return pods
 
     def _pod_sets(self, plans: Sequence[PlannedGang]) -> list[set[str]]:
@@ -106,7 +110,7 @@ def random_gang(chance: Random, world: str, number: int, theme: str, nodes: list
             gang.needed += with_claims(chance, spec, name)
         gang.jobs.append(_job(name, pods, spec, random_labels(chance)))
     if jobs > 1:
-        keys = {"bayplan.dev/gang": gang.name, "bayplan.dev/gang-size": str(gang.pods)}
+        keys = {"bayplan.dev/gang": gang.name, "bayplan.dev/gang-size": str(gang.size)}
         for job in gang.jobs:
             job["metadata"]["annotations"] = keys
     elif chance.random() < 0.15:

@@ -62,6 +62,11 @@ def _gpu_slices(chance: Random, node: str) -> list[Json]:
     if chance.random() < 0.25:
         return _pool(GPU, node, _partitions(chance))
     gpus = [_gpu(chance, number) for number in range(chance.choice((2, 3, 4, 4, 6, 8)))]
+    if chance.random() < 0.6:
+        for gpu in gpus[1:]:
+            for name in ("model", "cores", "driverVersion", "healthy"):
+                gpu["attributes"][name] = gpus[0]["attributes"][name]
+            gpu["capacity"] = gpus[0]["capacity"]
     if len(gpus) > 2 and chance.random() < 0.3:
         return _pool(GPU, node, [{"devices": gpus[:2]}, {"devices": gpus[2:]}])
     return _pool(GPU, node, [{"devices": gpus}])

@@ -7,6 +7,9 @@ from random import Random
 from tests.e2e.api import Json
 from tests.schedulers.kube.random_constraints import NAMESPACES, constraints, random_labels
 
+STATES = ("terminating", "done", "resized", "infeasible", *("running",) * 6)
+"""States of pods that are there; those of `resized` have other amounts than in their spec for now, and those
+of `infeasible` for ever."""
 RUNTIMES = ("kata", "pinned")
 """The RuntimeClasses of the run."""
 
@@ -88,7 +91,7 @@ def _port(chance: Random) -> Json:
 
 
 def running_pods(chance: Random, world: str, nodes: list[str]) -> list[tuple[Json, str]]:
-    """Pods that are on the nodes already, each with its state: running, terminating or done."""
+    """Pods that are on the nodes already, each with its state."""
     pods = []
     for node in nodes:
         for number in range(chance.choice((0, 0, 1, 2))):
@@ -102,8 +105,27 @@ def running_pods(chance: Random, world: str, nodes: list[str]) -> list[tuple[Jso
                 "namespace": chance.choice(NAMESPACES),
                 "labels": random_labels(chance),
             }
-            state = chance.choice(("terminating", "done", *("running",) * 7))
+            state = chance.choice(STATES)
             if state == "terminating":
                 metadata["finalizers"] = ["example.com/keep"]
             pods.append(({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, state))
     return pods
+
+
+def resized_status(pod: Json, *, infeasible: bool) -> Json:
+    """The status of a pod whose containers do not have the amounts that its spec has: some have more cores,
+    some fewer.
+    """
+
+    def status(container: Json, number: int) -> Json:
+        requests = dict(container.get("resources", {}).get("requests", {}))
+        if "cpu" in requests:
+            requests["cpu"] = ("3", "250m")[(len(pod["metadata"]["name"]) + number) % 2]
+        state = {"running": {}}
+        head = {"name": container["name"], "image": "", "imageID": "", "ready": True, "restartCount": 0}
+        return {**head, "state": state, "allocatedResources": requests, "resources": {"requests": requests}}
+
+    statuses = [status(container, number) for number, container in enumerate(pod["spec"]["containers"])]
+    condition = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    conditions = {"conditions": [condition]} if infeasible else {}
+    return {"containerStatuses": statuses, **conditions}
