@@ -21,6 +21,7 @@ from planner.model.resources import Resources
 from planner.model.words import listed
 from planner.node.runtime_class import RuntimeClasses
 from planner.request.device_claims import with_devices
+from planner.request.shared_claims import with_claims_of_replicas
 
 
 def as_created(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
@@ -28,7 +29,7 @@ def as_created(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
 
     Raises `Refusal` for devices that no node offers.
     """
-    return with_devices(snapshot, as_admitted(snapshot, group))
+    return with_claims_of_replicas(snapshot, with_devices(snapshot, as_admitted(snapshot, group)))
 
 
 def as_admitted(snapshot: Snapshot, group: PodGroup) -> PodGroup:

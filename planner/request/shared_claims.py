@@ -1,13 +1,16 @@
-"""The nodes that have the devices of ResourceClaims that several pods of a gang share, as exclusions. Pure.
+"""ResourceClaims that several pods share: those of a gang, or the replicas of an object. Pure.
 
-The pods are on one node, and its devices are allocated once, for the first of them. The plan does not count
-these devices, but leaves out nodes that do not have them: when empty, or besides what others have now.
+The pods are on one node, and its devices are allocated once, for the first of them.
+
+- For pods of one gang the plan does not count these devices, but leaves out nodes that do not have them: when
+  empty, or besides what others have now.
+- Of replicas that are planned one after the other, the first holds the devices; the others go to its node.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
@@ -31,6 +34,55 @@ def with_shared_claims(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedP
     return replace(
         group, pod_sets=tuple(_restricted(snapshot, group, each, shared) for each in group.pod_sets)
     )
+
+
+def with_claims_of_replicas(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
+    """Returns a replica without the devices of the claims that another replica of its object holds, but on
+    that replica's node; any other gang unchanged.
+    """
+    if group.name.count("/") < 3 or not any(map(_claim_names, group.pod_sets)):
+        return group
+    nodes = _nodes_of_replicas(snapshot, group.name)
+    if not nodes:
+        return group
+    return replace(group, pod_sets=tuple(_on_node(snapshot, group, each, nodes) for each in group.pod_sets))
+
+
+def _nodes_of_replicas(snapshot: Snapshot, name: str) -> dict[str, str]:
+    """Returns, by the names of the claim specs that other replicas of the object hold, the node of one."""
+    nodes: dict[str, str] = {}
+    siblings = name.rpartition("/")[0]
+    for reservation in snapshot.reservations:
+        if reservation.gang != name and reservation.gang.rpartition("/")[0] == siblings:
+            held = {pod_set: traits.claim_specs for pod_set, traits in reservation.traits}
+            for assignment in reservation.assignments:
+                for spec in held.get(assignment.pod_set, ()):
+                    nodes.setdefault(spec.name, assignment.node)
+    return nodes
+
+
+def _on_node(
+    snapshot: Snapshot, group: PodGroup, pod_set: ResolvedPodSet, nodes: Mapping[str, str]
+) -> ResolvedPodSet:
+    devices, shape = snapshot.base.devices, pod_set.shape
+    specs = _claim_specs(devices, namespace_of(group.name), pod_set, _claim_names(pod_set))
+    for source, spec in specs.items():
+        if (node := nodes.get(spec.name)) is None:
+            continue
+        own = list(shape.claim_specs)
+        requests = Counter(shape.requests)
+        if spec in own:
+            own.remove(spec)
+            requests.subtract(devices.min_amounts(spec))
+        cause = f"other than {node}, where the devices of claim {source} are held"
+        exclusion = NodeExclusion(NODE_NAME_FIELD, frozenset((node,)), cause, inside=True)
+        shape = replace(
+            shape,
+            requests={name: amount for name, amount in requests.items() if amount},
+            claim_specs=tuple(own),
+            exclusions=tuple(dict.fromkeys((*shape.exclusions, exclusion))),
+        )
+    return replace(pod_set, shape=shape)
 
 
 def _shared(group: PodGroup) -> frozenset[str]:
@@ -64,9 +116,9 @@ def _restricted(
 
 
 def _claim_specs(
-    devices: Devices, namespace: str, pod_set: PodSet, shared: frozenset[str]
+    devices: Devices, namespace: str, pod_set: PodSet, shared: Collection[str]
 ) -> dict[str, ClaimSpec]:
-    """Returns the shared claims of the PodSet that have no devices yet, by name."""
+    """Returns those of these claims that the PodSet names and that have no devices yet, by name."""
     specs = {}
     for use in pod_set.shape.claims:
         claim = None if use.template or use.source not in shared else devices.find(use, namespace)

@@ -10,6 +10,7 @@ from planner.model.pod import ClaimUse, PodShape, PodTerm
 from planner.model.podgroup import PodGroup, PodSet
 from tests.planner.devices.test_catalog import (
     Json,
+    after,
     answered,
     cluster,
     node,
@@ -123,3 +124,27 @@ def test_a_shared_claim_and_a_pods_own_need_devices_of_one_node() -> None:
         cluster(*two, shared_claim()), gang(role("w", 1, SHARED, own), role("v", 1, SHARED, own))
     )
     assert nodes_of(answer) == {"v": "b", "w": "b"}
+
+
+def replica(number: int, kind: str = "Deployment", claim: ClaimUse = SHARED) -> PodGroup:
+    """A replica of a Deployment whose pods name one ResourceClaim."""
+    return PodGroup(f"team/{kind}/web/{number}", (role("main", 20, claim),), reserve="nodes")
+
+
+def test_replicas_that_share_a_claim_are_planned_with_its_devices_once() -> None:
+    """Each is planned by itself; three fit on the node of the first, which has the last GPU."""
+    moment = cluster(node("a"), node("b"), slice_of("b", 1), shared_claim())
+    held = after(after(moment, replica(0)), replica(1))
+    answer = answered(held, replica(2))
+    assert (answer.decision, nodes_of(answer), answer.warnings) == ("admitted", {"main": "b"}, ())
+    waits = answered(after(held, replica(2)), replica(3))
+    assert waits.decision == "queued"
+    assert "1 is other than b, where the devices of claim shared are held" in waits.message
+
+
+def test_a_claim_of_that_content_that_another_object_holds_is_another_claim() -> None:
+    """The Job of the same name holds the last GPU for its own claim."""
+    other = {**shared_claim(), "metadata": {"name": "other", "namespace": "team"}}
+    moment = cluster(node("a"), node("b"), slice_of("b", 1), shared_claim(), other)
+    held = after(moment, replica(0, "Job", ClaimUse("other", False)))
+    assert answered(held, replica(0)).decision == "queued"

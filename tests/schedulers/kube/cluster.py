@@ -13,6 +13,7 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import STRATEGIC
 from tests.e2e.processes import wait_until
 from tests.schedulers.kube.gang import Gang
+from tests.schedulers.kube.random_constraints import JOB_NAME
 from tests.schedulers.kube.random_nodes import awaited_taints
 from tests.schedulers.kube.random_pods import resized_status
 
@@ -51,6 +52,21 @@ class Decided:
         """Whether kube-scheduler started that many pods, and left none waiting."""
         return len(self.nodes) == pods and all(self.nodes.values())
 
+    def uses(self, nodes: set[str]) -> bool:
+        """Whether a pod was started on one of these nodes."""
+        return not nodes.isdisjoint(self.nodes.values())
+
+
+def nodes_not_ready(picture: Json) -> set[str]:
+    """The nodes in a picture whose kubelet does not run pods: kube-scheduler binds pods there that tolerate
+    the taint, and the plan never uses them.
+    """
+    return {
+        item["metadata"]["name"]
+        for item in picture["items"]
+        if item["kind"] == "Node" and item["status"]["conditions"][0]["status"] != "True"
+    }
+
 
 @dataclass(slots=True)
 class Cluster:
@@ -71,14 +87,16 @@ class Cluster:
                     60,
                 )
 
-    def remove(self, objects: Iterable[Json]) -> None:
-        """Deletes the objects, and all claims and volumes that were made for pods; waits until they went."""
+    def remove(self, objects: Iterable[Json], owner: str = "") -> None:
+        """Deletes the objects, and the claims and volumes that were made for pods whose names begin with that
+        of their `owner`; waits until they are gone.
+        """
         for item in reversed(list(objects)):
             self.api.delete(f"{FOLDERS[item['kind']]}/{item['metadata']['name']}")
-        for kind in ("PersistentVolumeClaim", "PersistentVolume", "ResourceClaim"):
+        for kind in ("PersistentVolumeClaim", "PersistentVolume", "ResourceClaim") if owner else ():
             folder = FOLDERS[kind]
             until = time.monotonic() + 60
-            while left := self.api.items(folder):
+            while left := [item for item in self.api.items(folder) if _name_of(item).startswith(owner)]:
                 assert time.monotonic() < until, f"{kind} {left[0]['metadata']['name']} does not go"
                 for item in left:
                     self.api.delete(f"{folder}/{item['metadata']['name']}")
@@ -156,42 +174,39 @@ class Cluster:
         return ""
 
     def decide(self, jobs: Sequence[Json]) -> Decided:
-        """Creates the Jobs, and deletes them when kube-scheduler has decided on all their pods."""
+        """Creates the Jobs, and says what kube-scheduler decides on all their pods."""
         for job in jobs:
             self.api.create(JOBS, job)
-        try:
-            return self._settled(sum(job["spec"]["parallelism"] for job in jobs))
-        finally:
-            for job in jobs:
-                self.api.delete(f"{JOBS}/{job['metadata']['name']}")
-            self._remove_pods()
+        names = [job["metadata"]["name"] for job in jobs]
+        return self._settled(names, sum(job["spec"]["parallelism"] for job in jobs))
 
-    def decide_one_by_one(self, pods: Sequence[Json]) -> Decided:
-        """Creates the pods, each when kube-scheduler has started the one before it, and deletes them."""
+    def decide_one_by_one(self, gang: Gang, pods: Sequence[Json]) -> Decided:
+        """Creates these pods of a gang, each when kube-scheduler has started the one before it."""
         decided = Decided({})
-        try:
-            for number, pod in enumerate(pods, 1):
-                self.api.create(GANG_PODS, pod)
-                decided = self._settled(number)
-                if not decided.all(number):
-                    break
-            return decided
-        finally:
-            self._remove_pods()
+        for number, pod in enumerate(pods, 1):
+            self.api.create(GANG_PODS, pod)
+            decided = self._settled(gang.job_names, number)
+            if not decided.all(number):
+                break
+        return decided
 
-    def _remove_pods(self) -> None:
-        for pod in self._pods():
+    def end(self, gang: Gang) -> None:
+        """Deletes the gang's Jobs and pods, and what they need."""
+        for name in gang.job_names:
+            self.api.delete(f"{JOBS}/{name}")
+        for pod in self._pods(gang.job_names):
             self.api.delete(f"{GANG_PODS}/{pod['metadata']['name']}", grace=0)
-        wait_until(lambda: not self._pods(), "the gang's pods to go", 60)
+        wait_until(lambda: not self._pods(gang.job_names), "the gang's pods to go", 60)
+        self.remove(gang.needed, f"{gang.name}-")
 
-    def _pods(self) -> list[Json]:
-        return self.api.items(GANG_PODS, labelSelector="batch.kubernetes.io/job-name")
+    def _pods(self, jobs: Iterable[str]) -> list[Json]:
+        return self.api.items(GANG_PODS, labelSelector=f"{JOB_NAME} in ({','.join(jobs)})")
 
-    def _settled(self, wanted: int) -> Decided:
+    def _settled(self, jobs: Sequence[str], wanted: int) -> Decided:
         begin = changed = time.monotonic()
         before: object = None
         while True:
-            pods = self._pods()
+            pods = self._pods(jobs)
             nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
             waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
             reasons = [_why(pod) for pod in waiting]
@@ -212,3 +227,9 @@ def _why(pod: Json) -> str:
     conditions = {condition["type"]: condition for condition in pod["status"].get("conditions", ())}
     scheduled = conditions.get("PodScheduled", {})
     return str(scheduled.get("message", "")) if scheduled.get("reason") == "Unschedulable" else ""
+
+
+def _name_of(item: Json) -> str:
+    """The name of a claim, or of the claim that a volume is for."""
+    reference = item["spec"].get("claimRef") or item["metadata"]
+    return str(reference["name"])

@@ -38,6 +38,11 @@ class Gang:
         return sum(job["spec"]["parallelism"] for job in self.jobs)
 
     @property
+    def job_names(self) -> list[str]:
+        """The names of its Jobs."""
+        return [job["metadata"]["name"] for job in self.jobs]
+
+    @property
     def specs(self) -> list[Json]:
         """The pod specs of its Jobs."""
         return [job["spec"]["template"]["spec"] for job in self.jobs]
@@ -74,8 +79,9 @@ class Gang:
     def _pod_sets(self, plans: Sequence[PlannedGang]) -> list[set[str]]:
         """By Job the PodSets of the plan with its pods."""
         pod_sets = [pod_set for planned in plans for pod_set in planned.group.pod_sets]
-        names = [job["metadata"]["name"] for job in self.jobs]
-        return [{each.name for each in pod_sets if each.shape.labels[JOB_NAME] == name} for name in names]
+        return [
+            {each.name for each in pod_sets if each.shape.labels[JOB_NAME] == name} for name in self.job_names
+        ]
 
     @staticmethod
     def _places(plans: Sequence[PlannedGang]) -> dict[str, list[str]]:
@@ -113,7 +119,7 @@ def random_gang(chance: Random, world: str, number: int, theme: str, nodes: list
         keys = {"bayplan.dev/gang": gang.name, "bayplan.dev/gang-size": str(gang.size)}
         for job in gang.jobs:
             job["metadata"]["annotations"] = keys
-    elif chance.random() < 0.15:
+    elif chance.random() < 0.15 and "ReadWriteOncePod" not in str(gang.needed):
         gang.jobs[0]["spec"]["completionMode"] = "NonIndexed"
     return gang
 

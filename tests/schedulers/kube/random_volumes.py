@@ -7,6 +7,7 @@ from random import Random
 from tests.e2e.api import Json
 from tests.schedulers.kube.random_nodes import HOST, REGION, ZONE
 
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 PROVISIONER = "example.com/disk"
 LOCAL = "kubernetes.io/no-provisioner"
 
@@ -110,7 +111,8 @@ def _bound(chance: Random, name: str, nodes: list[str], pods: int) -> list[Json]
     elif kind < 0.75:
         terms = [{"matchExpressions": [{"key": ZONE, "operator": chance.choice(("Exists", "DoesNotExist"))}]}]
     elif kind < 0.92:
-        labels = {ZONE: chance.choice(("a", "b", "a__b", "b__c"))}
+        key = OLD_ZONE if chance.random() < 0.2 else ZONE
+        labels = {key: chance.choice(("a", "b", "a__b", "b__c"))}
         if chance.random() < 0.3:
             labels[REGION] = "x"
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "research", "name": name}
