@@ -17,6 +17,7 @@ from planner.manifests.pods.pod import kueue_selection
 from planner.manifests.pods.pod_affinity import terms_of
 from planner.manifests.pods.resized import used_request
 from planner.manifests.schedulers.systems import schedulers_of
+from planner.manifests.volumes import mounted_claims
 from planner.model.errors import Where
 from planner.model.host_ports import port_labels
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
@@ -77,6 +78,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         else "",
         shows=schedulers_of(spec, labels, where),
         selection=kueue_selection(labels, spec, where.at_path("spec")),
+        volume_claims=mounted_claims(spec, where.at_path("spec.volumes")),
     )
 
 
