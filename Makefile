@@ -66,7 +66,7 @@ attack: .venv/.ready ## attacks on a real control plane with three replicas, eac
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
 	@$(BIN)/python -m tests.attack.run --reviews $(REVIEWS) --chaos $(CHAOS) $(PARTS)
 
-schedulers: .venv/.ready ## the real KAI and Kueue beside Bayplan, how each scenario ends (KAI=DIR KUEUE=DIR, their checkouts; hours)
+schedulers: .venv/.ready ## the real KAI and Kueue beside Bayplan, how each scenario ends (KAI=DIR KUEUE=DIR, their checkouts; hours); PARTS=kube-scheduler: random gangs on kube-scheduler, planned or not (minutes)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
 	@KAI=$(KAI) KUEUE=$(KUEUE) $(BIN)/python -m tests.schedulers.run $(PARTS)
 

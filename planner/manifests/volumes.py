@@ -48,6 +48,15 @@ def claims_of(spec: Mapping[str, object], where: Where) -> tuple[VolumeUse, ...]
     return tuple(uses)
 
 
+def mounted_claims(spec: Mapping[str, object], where: Where) -> tuple[str, ...]:
+    """Returns the names of the claims that a bound pod mounts, without those of its own ephemeral volumes."""
+    return tuple(
+        text(mapping(volume["persistentVolumeClaim"], where).get("claimName"), where)
+        for volume in maps(spec.get("volumes"), where)
+        if "persistentVolumeClaim" in volume
+    )
+
+
 def claim_templates(templates: object, stateful_set: str, first: int, where: Where) -> tuple[VolumeUse, ...]:
     """Returns the claims that each pod of a StatefulSet mounts by `volumeClaimTemplates`.
 

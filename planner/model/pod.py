@@ -340,3 +340,5 @@ class BoundPod:
     default scheduler, and those that the pod runs."""
     selection: NodeSelection | None = None
     """The pod's node selector and tolerations if Kueue manages the pod, else None."""
+    volume_claims: tuple[str, ...] = ()
+    """The PersistentVolumeClaims of its namespace that the pod mounts, by name."""

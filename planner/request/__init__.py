@@ -19,6 +19,7 @@ The modules:
 - `levels`, `topology_choice`: maps the names of levels to label keys, and chooses the topologies to search
 - `segments`: KAI's segments of a PodSet, the last of which may be short
 - `device_claims`, `affinity`, `topology_spread`: constraints that follow from claims and from other pods
+- `shared_claims`: the nodes that have the devices of claims that several pods share
 - `volumes`: the nodes from which the pods' volumes can be used
 - `created_pods`: what the API server will add to the pods, by their RuntimeClass for example
 - `priority`: warnings for priorities that the API server will refuse

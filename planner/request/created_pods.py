@@ -26,6 +26,7 @@ from planner.model.words import listed
 from planner.node.effective_request import effective
 from planner.node.runtime_class import RuntimeClasses
 from planner.request.device_claims import with_devices
+from planner.request.shared_claims import with_claims_of_replicas
 
 
 def as_created(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
@@ -33,7 +34,7 @@ def as_created(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
 
     Raises `Refusal` for devices that no node offers.
     """
-    return with_devices(snapshot, as_admitted(snapshot, group))
+    return with_claims_of_replicas(snapshot, with_devices(snapshot, as_admitted(snapshot, group)))
 
 
 def as_admitted(snapshot: Snapshot, group: PodGroup) -> PodGroup:

@@ -45,6 +45,7 @@ from planner.request.device_claims import has_claims, in_one_clique
 from planner.request.level_policy import by_policy
 from planner.request.levels import with_numa_nodes
 from planner.request.priority import priority_notes
+from planner.request.shared_claims import with_shared_claims
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import GpuLimit, TopologyRequest, topology_request
 from planner.request.topology_spread import with_topology_spread
@@ -194,7 +195,7 @@ def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
         gang = in_one_clique(snapshot.base.devices, snapshot.topologies, asked)
     gang = by_policy(snapshot, gang)
     try:
-        gang = with_volumes(snapshot, gang)
+        gang = with_shared_claims(snapshot, with_volumes(snapshot, gang))
         requests = _requests(snapshot, gang)
         return PlacementProblem(snapshot, asked, gang, requests, looser=_looser(snapshot, gang, requests))
     except Refusal as refusal:

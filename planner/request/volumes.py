@@ -9,23 +9,27 @@ Source: kube-scheduler's VolumeBinding and VolumeZone plugins.
 - Pods that wait for a volume of a StorageClass with binding mode Immediate are planned with a warning:
   kube-scheduler schedules them once the volume is bound.
 
-Not checked, and left to the scheduler: how many volumes a node can attach, `ReadWriteOncePod` claims of other
-workloads' pods, the storage capacity that drivers report, and whether there are enough available volumes if
-several pods need one each.
+- A claim with the access mode `ReadWriteOncePod` that a bound pod mounts keeps other pods from all nodes.
+
+Not checked, and left to the scheduler: how many volumes a node can attach, `ReadWriteOncePod` claims of pods
+that are only reserved, the storage capacity that drivers report, and whether there are enough available
+volumes if several pods need one each.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import belongs_to_gang
 from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
 from planner.model.names import namespace_of
 from planner.model.node import Node
 from planner.model.pod import VolumeClaim, VolumeUse, selected
 from planner.model.podgroup import PodGroup
+from planner.model.reservation import reservation_id
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import HOSTNAME, REGION, ZONE, short
 from planner.model.volumes import PersistentVolume, Volumes
@@ -42,6 +46,9 @@ _GENERAL = {
 """The zone and region labels that VolumeZone reads, each with its current name."""
 
 ONE_POD = "ReadWriteOncePod"
+
+_NOWHERE: Term = (Requirement(NODE_NAME_FIELD, "In", ()),)
+"""A term that no node matches. An empty tuple of terms would match all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +87,44 @@ def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGrou
         return group
     namespace, notes = namespace_of(group.name), dict[str, None]()
     _check_shared(volumes, namespace, group, notes)
+    users = _users_of_claims_for_one_pod(snapshot, group, namespace)
     sets = tuple(
-        _restricted(snapshot, pod_set, _reaches(volumes, namespace, group, pod_set, notes))
+        _restricted(
+            snapshot,
+            pod_set,
+            (*_reaches(volumes, namespace, group, pod_set, notes), *_reaches_in_use(pod_set, users)),
+        )
         for pod_set in group.pod_sets
     )
     warnings = tuple(dict.fromkeys((*group.warnings, *notes)))
     return replace(group, pod_sets=sets, warnings=warnings)
+
+
+def _users_of_claims_for_one_pod(snapshot: Snapshot, group: PodGroup, namespace: str) -> dict[str, str]:
+    """Returns the gang's claims that only one pod may mount and a bound pod of another workload mounts, each
+    with this pod.
+    """
+    claims, names = snapshot.base.volumes.claims, set[str]()
+    for pod_set in group.pod_sets:
+        for use in pod_set.shape.volumes:
+            claim = None if use.own else claims.get(f"{namespace}/{use.claim}")
+            if claim is not None and ONE_POD in claim.modes:
+                names.add(use.claim)
+    users: dict[str, str] = {}
+    own_id = reservation_id(group.name)
+    for pod in snapshot.bound if names else ():
+        in_use = names.intersection(pod.volume_claims) if pod.volume_claims else ()
+        if in_use and namespace_of(pod.name) == namespace and not belongs_to_gang(pod, group.name, own_id):
+            users |= dict.fromkeys(in_use, pod.name)
+    return users
+
+
+def _reaches_in_use(pod_set: ResolvedPodSet, users: Mapping[str, str]) -> Iterator[tuple[Reach, ...]]:
+    """Yields for each claim of the PodSet that another pod has to itself that no node will do for now."""
+    for use in pod_set.shape.volumes:
+        if not use.own and use.claim in users:
+            cause = f"without claim {use.claim} ({ONE_POD}), which pod {users[use.claim]} mounts"
+            yield (Reach(cause, (_NOWHERE,), passing=True),)
 
 
 def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict[str, None]) -> None:
@@ -183,10 +222,6 @@ def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[s
         return Reach(cause, (*storage.topologies, *terms))
     cause = f"without an available volume of class {storage.name} for claim {name}"
     return Reach(cause, terms or (_NOWHERE,), passing=True)
-
-
-_NOWHERE: Term = (Requirement(NODE_NAME_FIELD, "In", ()),)
-"""A term that no node matches. An empty tuple of terms would match all nodes."""
 
 
 def _bound(name: str, volume: PersistentVolume | None, stated: str, notes: dict[str, None]) -> Reach | None:

@@ -13,9 +13,11 @@ from planner.manifests.fields import mapping, maps, text, texts
 from planner.manifests.numa import alignment_of
 from planner.manifests.pods.gpu_sharing import shared_by
 from planner.manifests.pods.host_ports import host_ports
-from planner.manifests.pods.pod import effective_request, kueue_selection
+from planner.manifests.pods.pod import kueue_selection
 from planner.manifests.pods.pod_affinity import terms_of
+from planner.manifests.pods.resized import used_request
 from planner.manifests.schedulers.systems import schedulers_of
+from planner.manifests.volumes import mounted_claims
 from planner.model.errors import Where
 from planner.model.host_ports import port_labels
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
@@ -53,7 +55,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
     annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
     owners = maps(metadata.get("ownerReferences"), where.at_path("metadata.ownerReferences"))
     labels = texts(metadata.get("labels"), where.at_path("metadata.labels"))
-    requests = effective_request(spec, where.at_path("spec"))
+    requests = used_request(spec, status, where)
     joined = mapping(spec.get("schedulingGroup"), where.at_path("spec.schedulingGroup"))
     ports = host_ports(spec, where.at_path("spec"))
     group = text(joined.get("podGroupName"), where.at_path("spec.schedulingGroup.podGroupName"))
@@ -76,6 +78,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         else "",
         shows=schedulers_of(spec, labels, where),
         selection=kueue_selection(labels, spec, where.at_path("spec")),
+        volume_claims=mounted_claims(spec, where.at_path("spec.volumes")),
     )
 
 

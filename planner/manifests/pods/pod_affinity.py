@@ -118,10 +118,11 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where
         numbers[field] = integer(entry.get(field, 1), place.below(f"{field}"))
         if numbers[field] < 1:
             raise InputError(f"{numbers[field]} is no {field}; use 1 or more", place.below(f"{field}"))
+    selector = _NO_PODS if entry.get("labelSelector") is None else _selected(entry, labels, place)
     return SpreadConstraint(
         key,
         numbers["maxSkew"],
-        _NO_PODS if entry.get("labelSelector") is None else _selected(entry, labels, place),
+        selector or _NO_PODS,  # kube-scheduler counts no pods for an empty selector (countPodsMatchSelector)
         numbers["minDomains"],
         _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), place) == "Honor",
         _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), place) == "Honor",

@@ -93,16 +93,26 @@ def neighbours_with_terms(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]:
                 )
 
 
-def is_near(snapshot: Snapshot, terms: Sequence[PodTerm], space: str, neighbour: Neighbour) -> bool:
-    """Reports whether a neighbour is a bound pod that these affinity terms of a pod in `space` select, on a
-    node with the label of one of them.
+def near_neighbours(
+    snapshot: Snapshot, pod_set: PodSet, space: str, neighbours: Iterable[Neighbour]
+) -> list[Neighbour]:
+    """Returns the bound neighbours that the affinity terms of a PodSet in `space` select, on a node with the
+    label of one of them.
+
+    If there are none, and the pods match their own terms, reserved neighbours count: kube-scheduler binds
+    only the first of such pods to any node, and the others beside it, whichever pod comes first.
     """
-    if not neighbour.bound or not attracts(
-        terms, space, neighbour.space, neighbour.labels, snapshot.base.spaces
-    ):
-        return False
+    spaces, labels = snapshot.base.spaces, pod_set.shape.labels
+    terms = tuple(term for term in pod_set.shape.terms if term.attracts)
     value = values_by_key(snapshot)
-    return any(value(neighbour.node, term.key) for term in terms)
+    selected = [
+        neighbour
+        for neighbour in neighbours
+        if attracts(terms, space, neighbour.space, neighbour.labels, spaces)
+        and any(value(neighbour.node, term.key) for term in terms)
+    ]
+    bound = [neighbour for neighbour in selected if neighbour.bound]
+    return bound or (selected if attracts(terms, space, space, labels, spaces) else [])
 
 
 def values_by_key(snapshot: Snapshot) -> Callable[[str, str], set[str]]:
@@ -120,13 +130,14 @@ def values_by_key(snapshot: Snapshot) -> Callable[[str, str], set[str]]:
 def near_values(
     snapshot: Snapshot, pod_sets: Iterable[PodSet], space: str, neighbours: Sequence[Neighbour]
 ) -> NearValues:
-    """Returns the PodSets that have affinity to bound neighbours, and where these are."""
+    """Returns the PodSets that have affinity to neighbours, and where these are."""
     values, near = values_by_key(snapshot), {}
     for pod_set in pod_sets:
-        terms = tuple(term for term in pod_set.shape.terms if term.attracts)
-        nodes = [neighbour.node for neighbour in neighbours if is_near(snapshot, terms, space, neighbour)]
+        nodes = [neighbour.node for neighbour in near_neighbours(snapshot, pod_set, space, neighbours)]
         if nodes:
             near[pod_set.name] = {
-                term: frozenset().union(*(values(name, term.key) for name in nodes)) for term in terms
+                term: frozenset().union(*(values(name, term.key) for name in nodes))
+                for term in pod_set.shape.terms
+                if term.attracts
             }
     return near

@@ -5,7 +5,8 @@ contains their labels and anti-affinity), and the gang's own PodSets. Anti-affin
 directions, as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity
 allows the node, affinity does not. Host ports are handled as anti-affinity terms (planner.model.host_ports).
 
-An affinity term needs a matching bound pod in the node's domain, or a pod of the gang (`within_gang`). A pod
+An affinity term needs a matching bound pod in the node's domain, or a pod of the gang (`within_gang`); pods
+that match their own terms follow reserved pods that match, too (`near_neighbours`). A pod
 with several affinity terms needs pods that match all of them: one that matches the first and another that
 matches the second do not count.
 """
@@ -25,8 +26,8 @@ from planner.model.resolved import ANTI_AFFINITY_CAUSE, NodeExclusion, ResolvedP
 from planner.model.topology import HOSTNAME
 from planner.request.affinity.neighbours import (
     Neighbour,
-    is_near,
     namespaces_of,
+    near_neighbours,
     near_values,
     neighbours_of,
     neighbours_with_terms,
@@ -119,13 +120,13 @@ def _exclusions(
         if term.attracts and (pod_set.name, term) not in inner_terms
     }
     value = values_by_key(snapshot)
+    near = near_neighbours(snapshot, pod_set, space, neighbours) if near_domains else []
+    for term, domains in near_domains.items():
+        domains.update(*(value(neighbour.node, term.key) for neighbour in near))
     for neighbour in neighbours:
         for term in pod_set.shape.terms:
             if not term.attracts and term_matches(term, space, neighbour.space, neighbour.labels, spaces):
                 away.setdefault(_cause(term), set()).update(value(neighbour.node, term.key))
-        if near_domains and is_near(snapshot, tuple(near_domains), space, neighbour):
-            for term, domains in near_domains.items():
-                domains |= value(neighbour.node, term.key)
         for term in neighbour.terms:
             if term_matches(term, neighbour.space, space, labels, spaces):
                 away.setdefault(_cause(term), set()).update(value(neighbour.node, term.key))

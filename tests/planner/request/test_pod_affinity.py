@@ -178,6 +178,20 @@ def test_reserved_pods_count_before_they_are_bound():
     assert plan(moment.ended("default/Job/first"), gang(pods(8), reserve="nodes")).domain == ("r1",)
 
 
+def test_pods_with_affinity_to_their_own_kind_follow_reserved_ones():
+    """Whichever gang's pods are bound first, kube-scheduler binds the others only beside them."""
+    near, moment = affinity(term("rack"), near=True), cluster()
+    first = gang(pods(5, near), name="default/Job/first", reserve="nodes")
+    moment = moment.with_reservation(reservation_for(moment, first, plan(moment, first)))
+    second = gang(pods(3, near), reserve="nodes")
+    assert plan(moment, second).domain[0] == "r1"
+    waits = plan(moment, gang(pods(4, near), reserve="nodes"))
+    assert (waits.decision, waits.obstacles["pod affinity"]) == ("queued", 2)
+    assert plan(moment, gang(pods(4, near, app="b"), reserve="nodes")).decision == "queued"
+    beside_bound = cluster(bound("r2-1")).with_reservation(moment.reservations[0])
+    assert set(used(plan(beside_bound, second))) <= {"r2-1", "r2-2"}
+
+
 def test_a_gangs_own_bound_pods_are_none_of_its_neighbours():
     """Planned again, it may be where it is."""
     moment = cluster()

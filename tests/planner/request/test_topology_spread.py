@@ -262,6 +262,17 @@ def test_what_is_soft_is_left_out():
     assert len(used(cluster(), pods(4, spread(whenUnsatisfiable="ScheduleAnyway")))) == 1
 
 
+def test_an_empty_selector_counts_no_pods():
+    """As in kube-scheduler: all pods may be in one zone, but only on nodes with the label."""
+    rule = spread(labelSelector={})
+    moment = snapshot([*nodes(gpu=4), node("n6", gpu=8)], [topology(ZONE)], [bound("n1"), bound("n3")])
+    assert used(moment, pods(8, rule)) == {"z1": 8}
+    answer = plan(moment, gang(pods(1, rule, gpu=8), reserve="nodes"))
+    assert answer.decision == "rejected"
+    keyed = spread(labelSelector={}, matchLabelKeys=["app"])
+    assert sorted(used(moment, pods(4, keyed)).values()) == [1, 1, 2]
+
+
 def test_match_label_keys_count_pods_of_the_same_value():
     """Those of an older version are none of it."""
     spec = {

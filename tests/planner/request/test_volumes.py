@@ -290,6 +290,23 @@ def test_a_claim_for_one_pod_is_refused_to_several():
     assert placed(snapshot, mounting("data")).decision == "admitted"
 
 
+@pytest.mark.parametrize(
+    ("mode", "decision"), [("ReadWriteOncePod", "queued"), ("ReadWriteMany", "admitted")]
+)
+def test_a_claim_for_one_pod_is_waited_for_while_a_bound_pod_mounts_it(mode, decision):
+    """kube-scheduler binds no second pod to any node, until the first has ended."""
+    mounted = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "first", "namespace": "default"}}
+    running = {**other, "spec": {"nodeName": "b1", "volumes": [mounted]}, "status": {"phase": "Running"}}
+    objects = (volume("pv"), claim("data", "pv", accessModes=[mode]))
+    answer = placed(cluster(*objects, running), mounting("data", gpu=1))
+    assert answer.decision == decision
+    if decision == "queued":
+        assert "without claim data (ReadWriteOncePod), which pod default/first mounts" in answer.message
+    ended = {**running, "status": {"phase": "Succeeded"}}
+    assert placed(cluster(*objects, ended), mounting("data", gpu=1)).decision == "admitted"
+
+
 def test_what_is_not_known_is_said_and_not_planned():
     """A claim that is not there, in a cluster that has others; a volume that is not there."""
     snapshot = cluster(claim("data", "gone"))
