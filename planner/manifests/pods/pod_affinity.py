@@ -121,11 +121,19 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where
     return SpreadConstraint(
         key,
         numbers["maxSkew"],
-        _NO_PODS if entry.get("labelSelector") is None else _selected(entry, labels, place),
+        _counted(entry, labels, place),
         numbers["minDomains"],
         _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), place) == "Honor",
         _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), place) == "Honor",
     )
+
+
+def _counted(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
+    """Returns the selector of the pods that a constraint counts. Without a labelSelector it counts none; with
+    an empty one too, although this matches every pod (`countPodsMatchSelector` in kube-scheduler 1.37.2).
+    """
+    stated = entry.get("labelSelector") is not None
+    return (_selected(entry, labels, place) if stated else ()) or _NO_PODS
 
 
 def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], place: Where) -> str:
