@@ -83,7 +83,7 @@ async def test_a_reservation_that_was_made_by_hand_for_a_gang_is_named(
 
 
 async def test_reservations_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For those that were made by hand and for the taints of nodes, of which one belongs to no reservation."""
+    """For those that were made by hand, and for the taint of a node that belongs to no reservation."""
     held = whole("team/Job/a", "r1")
     listed: list[str] = []
 
