@@ -105,8 +105,8 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
 
 
 def _added_to_head(obj: Field, cluster: Field) -> tuple[Mapping[str, object], ...]:
-    """Returns the containers that KubeRay adds to the head pod: Ray's autoscaler, and the submitter of a RayJob
-    in SidecarMode. `cluster`: the RayClusterSpec.
+    """Returns the containers that KubeRay adds to the head pod: Ray's autoscaler, and the submitter of a
+    RayJob in SidecarMode. `cluster`: the RayClusterSpec.
 
     Source: KubeRay 1.5.1, ray-operator/controllers/ray/common: pod.go (`BuildAutoscalerContainer`) and job.go
     (`GetDefaultSubmitterContainer`, which no field changes).
