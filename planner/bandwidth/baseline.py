@@ -58,13 +58,13 @@ def _spread(
     claims of each node that was looked up. What the pods use is added to both.
     """
     shape, counts = pod_set.shape, dict[str, int]()
-    queue: list[tuple[float, int, str]] = []
-    for name, node in snapshot.nodes.items():
-        if not obstacle(shape, node, occupied=True):
-            used = taken.get(name) or snapshot.taken.get(name, {})
-            if _room(snapshot, node, used, shape, devices_by_node):
-                # The hash orders nodes of equal share, instead of kube-scheduler's random choice.
-                queue.append((_share(node, used, shape), crc32(name.encode()), name))
+    before = snapshot.taken
+    # The hash orders nodes of equal share, instead of kube-scheduler's random choice. Whether a node accepts
+    # the pod is checked when it is the next: most nodes never are.
+    queue = [
+        (_share(node, taken.get(name) or before.get(name, {}), shape), crc32(name.encode()), name)
+        for name, node in snapshot.nodes.items()
+    ]
     heapify(queue)
     apart: set[tuple[str, str]] = set()
     placed = 0
@@ -74,8 +74,12 @@ def _spread(
         where = {(key, node.labels.get(key, "")) for key in shape.anti_affinity if node.labels.get(key)}
         if apart & where:
             continue
+        used = dict(taken.get(name) or before.get(name, {}))
+        if name not in counts and (
+            obstacle(shape, node, occupied=True) or not _room(snapshot, node, used, shape, devices_by_node)
+        ):
+            continue
         apart |= where
-        used = dict(taken.get(name) or snapshot.taken.get(name, {}))
         for resource, amount in shape.requests.items():
             used[resource] = used.get(resource, 0) + amount
         taken[name] = used

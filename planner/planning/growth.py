@@ -23,14 +23,14 @@ from planner.devices.slices import NO_SLICES, NodeSlices, Slices
 from planner.model.answer import Answer
 from planner.model.effort.work_budget import WorkBudget
 from planner.model.growth import AutoscalerGroup, GrowingPool
-from planner.model.labels import ANY, selects
+from planner.model.labels import ANY, holds, selects
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup, ResolvedShape
 from planner.model.topology import HOSTNAME
 from planner.model.words import counted, pods
-from planner.node.eligibility import obstacle
+from planner.node.eligibility import is_excluded, obstacle
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.packing import max_pods
 from planner.request.levels import constraints, level_key
@@ -299,7 +299,7 @@ def _new_nodes(snapshot: Snapshot, need: _Need, gang: ResolvedPodGroup) -> Itera
         for level in topology.levels[:-1]
     }
     leading = max(gang.pod_sets, key=lambda pod_set: (pod_set.shape.gpus, pod_set.count))
-    chosen = {key: values[0] for key, values in pool.choices.items() if values}
+    chosen = {key: _chosen(leading.shape, key, values) for key, values in pool.choices.items() if values}
     chosen |= {
         key: value
         for key, value in _wanted(leading.shape)
@@ -350,6 +350,20 @@ def _values(snapshot: Snapshot, pool: GrowingPool, key: str, shape: ResolvedShap
 
 def _name(pool: GrowingPool, number: str) -> str:
     return f"{_NEW}/{pool.name}/{number}"
+
+
+def _chosen(shape: ResolvedShape, key: str, values: Sequence[str]) -> str:
+    """Returns the first of the label's values that neither the node affinity of the pod nor its exclusions
+    rule out; the first of all if there is none.
+    """
+
+    def serves(value: str) -> bool:
+        if any(is_excluded(own, Node("", {key: value}, {})) for own in shape.exclusions if own.key == key):
+            return False
+        terms = [[own for own in term if own.key == key] for term in shape.affinity]
+        return not terms or any(all(holds(own, value) for own in term) for term in terms)
+
+    return next(filter(serves, values), values[0])
 
 
 def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:

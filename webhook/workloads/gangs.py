@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from planner.manifests.pods.injected import with_injected
+from planner.manifests.pods.injected import with_containers, with_injected
 from planner.manifests.pods.pod import AMOUNTS, remembered_shape, shape_of
 from planner.manifests.volumes import claim_templates
 from planner.model.effort.deadline import poll
@@ -53,7 +53,7 @@ def pod_set_request(
     }
     notes = template.metadata.get("annotations")
     spec, annotations = template.spec.map(), notes.map()
-    admitted = with_injected(spec, annotations)
+    admitted = with_containers(with_injected(spec, annotations), template.added)
     shape = remembered_shape(admitted, labels, annotations)
     if shape is None:
         of_spec = partial(

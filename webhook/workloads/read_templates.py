@@ -48,6 +48,7 @@ class ReadTemplates:
             template.max_count,
             template.first,
             template.count_field,
+            template.added,
             template.template.root,
         )
         remembered = self.requests.get(key)

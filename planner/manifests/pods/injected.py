@@ -65,6 +65,15 @@ def with_injected(spec: Mapping[str, object], annotations: Mapping[str, object])
     return {**spec, "initContainers": [*added, *(own if isinstance(own, list) else [])]}
 
 
+def with_containers(
+    spec: Mapping[str, object], added: Sequence[Mapping[str, object]]
+) -> Mapping[str, object]:
+    """Returns the spec of a pod with these containers at the end; without those that it has already."""
+    own = spec.get("containers")
+    lacking = [container for container in added if not _has(spec, str(container["name"]))]
+    return {**spec, "containers": [*own, *lacking]} if lacking and isinstance(own, list) else spec
+
+
 def injected(spec: Mapping[str, object], annotations: Mapping[str, object]) -> list[dict[str, object]]:
     """Returns the containers that a pod gets by its annotations, without those that it has already."""
     return [

@@ -118,15 +118,22 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where
         numbers[field] = integer(entry.get(field, 1), place.below(f"{field}"))
         if numbers[field] < 1:
             raise InputError(f"{numbers[field]} is no {field}; use 1 or more", place.below(f"{field}"))
-    selector = _NO_PODS if entry.get("labelSelector") is None else _selected(entry, labels, place)
     return SpreadConstraint(
         key,
         numbers["maxSkew"],
-        selector or _NO_PODS,  # kube-scheduler counts no pods for an empty selector (countPodsMatchSelector)
+        _counted(entry, labels, place),
         numbers["minDomains"],
         _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), place) == "Honor",
         _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), place) == "Honor",
     )
+
+
+def _counted(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
+    """Returns the selector of the pods that a constraint counts. Without a labelSelector it counts none; with
+    an empty one too, although this matches every pod (`countPodsMatchSelector` in kube-scheduler 1.37.2).
+    """
+    stated = entry.get("labelSelector") is not None
+    return (_selected(entry, labels, place) if stated else ()) or _NO_PODS
 
 
 def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], place: Where) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.bandwidth import baseline
 from planner.bandwidth.baseline import topology_blind
 from planner.bandwidth.comparison import compare_with_blind
 from planner.bandwidth.links import nvlink_domains
@@ -45,6 +46,16 @@ def worth_of(moment, group):
 
 def spread(moment, group):
     return {assignment.node: assignment.count for assignment in topology_blind(moment, group)}
+
+
+def test_only_nodes_that_come_next_are_checked_for_room(monkeypatch):
+    """Of 64 nodes, the two at most that get the two pods; each again for a further pod."""
+    checked = []
+    room = baseline._room
+    monkeypatch.setattr(baseline, "_room", lambda *words: checked.append(words[1].name) or room(*words))
+    placed = spread(racks(8, 8), gang(pod_set(2)))
+    assert set(checked) == set(placed)
+    assert len(checked) <= 4
 
 
 def test_a_whole_rack_is_worth_the_cost_models_figure():

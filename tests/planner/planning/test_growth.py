@@ -177,6 +177,16 @@ def test_new_nodes_come_in_each_zone_that_the_rules_of_the_pods_need(choices, ru
     assert plan(grows, gang(pod_set(count, pod))).reason == reason
 
 
+@pytest.mark.parametrize(("zones", "reason"), [(("a",), "WaitsForNodes"), (("a", "b"), "PodFitsNoNode")])
+def test_new_nodes_come_in_a_zone_that_the_pods_do_not_exclude(zones, reason):
+    """Karpenter's NodePool has two zones, of which the pods exclude the first, or both."""
+    pool = GrowingPool("gpu", choices={ZONE: ("a", "b")})
+    moment = cluster("r1: n")
+    grows = moment.evolve(base=replace(moment.base, growth=(pool,)), changed_nodes=frozenset())
+    pod = replace(shape(gpu=16), affinity=((Requirement(ZONE, "NotIn", zones),),))
+    assert plan(grows, gang(pod_set(2, pod))).reason == reason
+
+
 def test_new_nodes_come_in_racks_of_their_own_for_pods_that_must_be_apart():
     """Also if the gang requires one block: in this they are together."""
     pod = replace(shape(gpu=8), labels={"app": "train"}, terms=(PodTerm("rack", OWN),))

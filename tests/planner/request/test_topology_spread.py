@@ -273,6 +273,21 @@ def test_an_empty_selector_counts_no_pods():
     assert sorted(used(moment, pods(4, keyed)).values()) == [1, 1, 2]
 
 
+@pytest.mark.parametrize("selector", [None, {}])
+def test_without_requirements_no_pods_are_counted(selector):
+    """As in kube-scheduler 1.37.2: all pods may be in one zone, and only nodes with the label take them."""
+    rule = spread(labelSelector=selector)
+    assert len(used(cluster(bound("n5")), pods(4, rule), key=HOST)) == 1
+    answer = plan(snapshot([node("bare")], [topology(ZONE)], ()), gang(pods(1, rule), reserve="nodes"))
+    assert answer.decision == "rejected"
+
+
+def test_an_empty_selector_counts_the_pods_of_match_label_keys():
+    """They become requirements, so that the pods of the app are spread."""
+    rule = spread(labelSelector={}, matchLabelKeys=["app"])
+    assert sorted(used(cluster(), pods(3, rule)).values()) == [1, 1, 1]
+
+
 def test_match_label_keys_count_pods_of_the_same_value():
     """Those of an older version are none of it."""
     spec = {

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.pods.pod_affinity import terms_of
 from planner.model.errors import Where
+from planner.model.growth import GrowingPool
 from planner.model.pod import BoundPod
 from tests.builders import amounts, cluster, racks
 from tests.webhook.workloads import objects as o
@@ -282,6 +283,29 @@ def test_more_jobs_than_racks_are_refused(level: str) -> None:
         "4 Jobs of 1 pod start together, each in a domain of its own at rack, and the empty cluster has room "
         "for 3 of them. Would work: 3 Jobs."
     )
+
+
+@pytest.mark.parametrize(("count", "decision"), [(3, "queued"), (4, "rejected")])
+@pytest.mark.parametrize("pool", [{"labels": {"rack": "r3"}}, {"choices": {"rack": ("r1", "r3")}}])
+def test_a_pool_that_adds_nodes_to_a_known_rack_adds_no_rack(
+    pool: dict[str, Any], count: int, decision: str
+) -> None:
+    """r3 has one host, and its pool can have more: three jobs of two whole hosts wait for these, and no node
+    lets a fourth start.
+    """
+    snapshot = cluster("r1: a b\nr2: c d\nr3: e")
+    growth = (GrowingPool("h100", capacity=amounts(gpu=8, pods=110), **pool),)
+    snapshot = replace(snapshot, base=replace(snapshot.base, growth=growth))
+    plan = planned(job_set(job("train", count, 8, 2)), snapshot)
+    assert plan.decision == decision
+    assert ("Would work: 3 Jobs." in plan.placed[0].answer.message) == (count == 4)
+
+
+def test_a_pool_whose_nodes_may_be_in_any_rack_may_add_racks() -> None:
+    """Of four jobs, one waits for nodes, and the others for it."""
+    growth = (GrowingPool("h100", capacity=amounts(gpu=8, pods=110)),)
+    snapshot = replace(THREE_RACKS, base=replace(THREE_RACKS.base, growth=growth))
+    assert planned(job_set(job("train", 4)), snapshot).decision == "queued"
 
 
 def test_replicas_without_a_rack_are_told_how_many_have_one() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
 
 from cryptography import x509
@@ -257,16 +257,23 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
     return [*findings_of(snapshot), *scheduling, pack, *bad[:10]]
 
 
-async def _made_by_hand(patient: Patient) -> list[CheckFinding]:
-    """Finds Reservations that somebody made by hand for a workload's gang, which does not hold them."""
+async def _reservations(patient: Patient) -> list[CheckFinding]:
+    """Finds Reservations that somebody made by hand for a workload's gang, which does not hold them, and
+    taints of gangs that hold nothing any more.
+    """
     booked, _ = await patient.api.list(RESERVATIONS)
-    read = (entry_from(document) for document in booked)
+    read = [entry_from(document) for document in booked]
     odd = [problem for entry, problem in read if problem and entry.reservation is not None]
-    return [CheckFinding("reservations", "warn", problem) for problem in odd[:10]]
+    by_hand = [CheckFinding("reservations", "warn", problem) for problem in odd[:10]]
+    held = (entry.reservation for entry, _ in read)
+    holders = {holder(reservation.gang) for reservation in held if reservation is not None}
+    return [*by_hand, *await _fence(patient, holders)]
 
 
-async def _fence(patient: Patient) -> list[CheckFinding]:
-    """Finds taints of gangs that hold nothing any more; returns no finding if no node has our taint."""
+async def _fence(patient: Patient, holders: Collection[str]) -> list[CheckFinding]:
+    """Returns a finding about the nodes with our taint; none if no node has it. `holders`: the taint's values
+    for the gangs that hold a place.
+    """
     nodes, _ = await patient.api.list("/api/v1/nodes")
     values = {
         node["metadata"]["name"]: reserved_taint_value((node.get("spec") or {}).get("taints") or [])
@@ -275,9 +282,6 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
     fenced = {name: value for name, value in values.items() if value}
     if not fenced:
         return []
-    booked, _ = await patient.api.list(RESERVATIONS)
-    held = (entry_from(document)[0].reservation for document in booked)
-    holders = {holder(reservation.gang) for reservation in held if reservation is not None}
     left = sorted(name for name, value in fenced.items() if value not in holders)
     if left:
         text = f"{len(left)} of {len(fenced)} fenced nodes, such as {left[0]}, belong to no reservation"
@@ -294,6 +298,6 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
 
 CHECKS: tuple[Check, ...] = (
     _api_server, _kinds, _reports, _webhooks, _modes, _certificate, examine_replicas, _leader, _rights,
-    _topology, _made_by_hand, _fence, examine_dry_run,
+    _topology, _reservations, examine_dry_run,
 )  # fmt: skip
 """All checks, in an order in which the first failure explains later ones."""

@@ -48,9 +48,10 @@ def never_together(snapshot: Snapshot, placed: Sequence[GangPlan]) -> tuple[Gang
     size = pods(groups[0].size) if len(kinds) == 1 else "different pods"
     apart = f"{total - others} of them in domains of their own" if others else "each in a domain of its own"
     would_work = f" Would work: {replicas_of(groups[0].name, room)}." if len(kinds) == 1 else ""
+    cluster = "the empty cluster, with new nodes," if snapshot.base.growth else "the empty cluster"
     message = (
         f"{replicas_of(groups[0].name, total)} of {size} start together, {apart} at {level}, "
-        f"and the empty cluster has room for {room} of them.{would_work}"
+        f"and {cluster} has room for {room} of them.{would_work}"
     )
     return tuple(
         GangPlan(own.group, Answer(own.group.name, "rejected", reason="TooLargeForCluster", message=message))

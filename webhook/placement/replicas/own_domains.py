@@ -9,6 +9,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.labels import Requirement
 from planner.model.podgroup import PodGroup
+from planner.planning.growth import pools
 from planner.planning.plan import plan, when_empty
 from webhook.workloads.layouts.exclusive_placement import PLACEMENT_GROUPS, is_exclusive
 
@@ -43,8 +44,9 @@ def domains_for(snapshot: Snapshot, groups: Sequence[PodGroup], count: int) -> i
     The domains are of the level of which the gangs, or some of them, get one of their own. If the gangs are
     equal, exactly so many of them get one.
 
-    Each domain is found by a search that may not use the former ones. Returns `count` if the gangs need no
-    domains of one level, if there are too many domains to count, or if an autoscaler may add more.
+    Each domain is found by a search that may not use the former ones. After these, the domains count to which
+    pools add nodes by their labels. Returns `count` if the gangs need no domains of one level, if there are
+    too many domains to count, or if an autoscaler may add domains.
     """
     levels = {level for group in groups if (level := level_of(group))}
     if len(levels) != 1:
@@ -53,11 +55,14 @@ def domains_for(snapshot: Snapshot, groups: Sequence[PodGroup], count: int) -> i
     domains: list[str] = []
     for group in groups:
         while len(domains) < count:
-            if len(domains) == _MOST_SEARCHES:
+            if len(domains) >= _MOST_SEARCHES:
                 return count
             outside = _outside(group, level, domains)
             answer = when_empty(snapshot, outside)
             if answer.decision != "admitted":
+                if enlarged := _enlarged(snapshot, outside, level):
+                    domains += enlarged
+                    continue
                 if plan(snapshot, outside).decision != "rejected":
                     return count
                 break
@@ -65,7 +70,20 @@ def domains_for(snapshot: Snapshot, groups: Sequence[PodGroup], count: int) -> i
             if value is None:  # the level is the alias of a label: the pods have no anti-affinity over it
                 return count
             domains.append(value)
-    return len(domains)
+    return min(count, len(domains))
+
+
+def _enlarged(snapshot: Snapshot, group: PodGroup, level: str) -> list[str]:
+    """Returns the domains of the level to which growing pools add nodes, as their labels state, and of which
+    each then has room for the gang.
+    """
+    stated = {
+        value
+        for pool in pools(snapshot)
+        for value in ((pool.labels[level],) if level in pool.labels else pool.choices.get(level, ()))
+    }
+    within = {value: _narrowed(group, Requirement(level, "In", (value,))) for value in sorted(stated)}
+    return [value for value, inside in within.items() if plan(snapshot, inside).decision != "rejected"]
 
 
 def kinds_of(groups: Iterable[PodGroup]) -> list[PodGroup]:
@@ -106,9 +124,13 @@ def with_note(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Answer:
 
 def _outside(group: PodGroup, level: str, values: Sequence[str]) -> PodGroup:
     """Returns the gang with node affinity that excludes the domains of these label values."""
-    not_in_them = Requirement(level, "NotIn", tuple(values))
+    return _narrowed(group, Requirement(level, "NotIn", tuple(values)))
+
+
+def _narrowed(group: PodGroup, requirement: Requirement) -> PodGroup:
+    """Returns the gang with a further requirement in its node affinity."""
     pod_sets = []
     for pod_set in group.pod_sets:
-        terms = tuple((*term, not_in_them) for term in pod_set.shape.affinity) or ((not_in_them,),)
+        terms = tuple((*term, requirement) for term in pod_set.shape.affinity) or ((requirement,),)
         pod_sets.append(replace(pod_set, shape=replace(pod_set.shape, affinity=terms)))
     return replace(group, pod_sets=tuple(pod_sets))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from planner.manifests.pods.pod_affinity import JOB_KEY
 from planner.model.effort.deadline import poll
@@ -44,7 +45,8 @@ class PodSetTemplate:
     template). `max_count`: the maximum of an elastic set; 0 for a fixed `count`. `volumes`: templates of the
     claims that each pod gets in addition to those in its spec; `first`: the ordinal of the first pod, from
     which the claims are named. `count_field`: the field from which `count` was read. `placement_group`: the
-    child Job or replica that the pods belong to, if the kind has such. Never modified.
+    child Job or replica that the pods belong to, if the kind has such. `added`: containers that the kind's
+    controller adds to the pods; the template does not contain them. Never modified.
     """
 
     pod_set: str
@@ -58,6 +60,7 @@ class PodSetTemplate:
     first: int = 0
     count_field: CountField = NO_FIELD
     placement_group: PlacementGroup | None = None
+    added: tuple[Mapping[str, object], ...] = field(default=(), hash=False)
 
     @property
     def request(self) -> StatedTopology:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.model.podgroup import CountField
@@ -23,6 +24,15 @@ _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler
 
 _UNLIMITED = 2**31 - 1
 """The default of `maxReplicas` in Ray's CRDs."""
+
+_AUTOSCALER = {side: {"cpu": "500m", "memory": "512Mi"} for side in ("requests", "limits")}
+"""The resources of Ray's autoscaler, unless `autoscalerOptions.resources` states others."""
+
+_SUBMITTER = {
+    "requests": {"cpu": "500m", "memory": "200Mi"},
+    "limits": {"cpu": "1", "memory": "1Gi"},
+}
+"""The resources of the submitter in the head pod."""
 
 
 def training_job(obj: Field, replicas: str) -> WorkloadLayout:
@@ -74,14 +84,15 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     """Returns the layout of a RayCluster, RayJob or RayService: one head pod, and for each worker group that
     is not suspended its minReplicas (replicas if that is 0) times numOfHosts pods. The maximum is `replicas`,
     and with Ray's autoscaler (`enableInTreeAutoscaling`) maxReplicas. A RayJob on an existing cluster
-    (`clusterSelector`) creates no pods.
+    (`clusterSelector`) creates no pods. KubeRay adds the containers of `_added_to_head` to the head pod.
 
     `cluster`: the path of the RayClusterSpec below `spec`.
     """
     spec = obj.get("spec").needed_map().get(*cluster)
     if spec.value is None:
         return WorkloadLayout()
-    templates = [pod_set_template("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
+    head = pod_set_template("head", 1, spec.get("headGroupSpec").needed_map().get("template"))
+    templates = [replace(head, added=_added_to_head(obj, spec))]
     autoscaled = spec.get("enableInTreeAutoscaling").flag()
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
@@ -91,6 +102,23 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
         workers = pod_set_template(name, min_pods, group.get("template"), stated=stated, pods=hosts)
         templates.append(replace(workers, max_count=max_pods))
     return one_gang(unique(templates))
+
+
+def _added_to_head(obj: Field, cluster: Field) -> tuple[Mapping[str, object], ...]:
+    """Returns the containers that KubeRay adds to the head pod: Ray's autoscaler, and the submitter of a
+    RayJob in SidecarMode. `cluster`: the RayClusterSpec.
+
+    Source: KubeRay 1.5.1, ray-operator/controllers/ray/common: pod.go (`BuildAutoscalerContainer`) and job.go
+    (`GetDefaultSubmitterContainer`, which no field changes).
+    """
+    added: list[Mapping[str, object]] = []
+    if cluster.get("enableInTreeAutoscaling").flag():
+        resources = cluster.get("autoscalerOptions", "resources")
+        stated = resources.map() if resources.value is not None else _AUTOSCALER
+        added.append({"name": "autoscaler", "resources": stated})
+    if obj.get("kind").value == "RayJob" and obj.get("spec", "submissionMode").text() == "SidecarMode":
+        added.append({"name": "ray-job-submitter", "resources": _SUBMITTER})
+    return tuple(added)
 
 
 def _ray_workers(group: Field, autoscaled: bool) -> tuple[int, int]:

@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from planner.manifests.reservation import reservation_manifest
+from planner.model.labels import RESERVED_TAINT
 from tests.planner.ledger.books import whole
 from webhook.kube.api.client import Api
 from webhook.kube.doctor import checks
 from webhook.kube.doctor.checks import examine
+from webhook.kube.doctor.dry_run import examine_dry_run
 from webhook.kube.doctor.patient import APPLY, Patient
+from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.state.findings import CheckFinding
+from webhook.placement.taints import holder
 
 Json = dict[str, Any]
 
@@ -62,7 +66,7 @@ async def test_a_reservation_that_was_made_by_hand_for_a_gang_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With what it does; those that the webhook wrote are not."""
-    looked_at = [check for check in checks.CHECKS if check.__name__ == "_made_by_hand"]
+    looked_at = [check for check in checks.CHECKS if check.__name__ == "_reservations"]
     monkeypatch.setattr(checks, "CHECKS", looked_at)
     own = reservation_manifest(whole("team/Job/a", "r1"))
     by_hand = reservation_manifest(replace(whole("team/Job/a", "r2"), id="mine"))
@@ -76,6 +80,28 @@ async def test_a_reservation_that_was_made_by_hand_for_a_gang_is_named(
     assert finding.message.startswith(
         "Reservation/mine was made by hand for team/Job/a, whose own reservation"
     )
+
+
+async def test_reservations_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For those that were made by hand, and for the taint of a node that belongs to no reservation."""
+    held = whole("team/Job/a", "r1")
+    listed: list[str] = []
+
+    def node(name: str, gang: str) -> Json:
+        taint = {"key": RESERVED_TAINT, "value": holder(gang), "effect": "NoSchedule"}
+        return {"metadata": {"name": name}, "spec": {"taints": [taint]}}
+
+    class Listing(Configured):
+        async def list(self, path: str, read: Any = None, **query: str) -> Any:
+            listed.append(path)
+            nodes = [node("n1", "team/Job/a"), node("n2", "team/Job/gone")]
+            return nodes if path.endswith("nodes") else [reservation_manifest(held)], "1"
+
+    after_topology = checks.CHECKS[checks.CHECKS.index(checks._topology) + 1 :]
+    monkeypatch.setattr(checks, "CHECKS", [check for check in after_topology if check != examine_dry_run])
+    (finding,) = await examine(Patient(Listing({}), "bayplan-system", "bayplan"))
+    assert finding.message == "1 of 2 fenced nodes, such as n2, belong to no reservation"
+    assert sorted(listed) == ["/api/v1/nodes", RESERVATIONS]
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
