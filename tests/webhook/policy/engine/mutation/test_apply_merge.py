@@ -11,6 +11,8 @@ from tests.webhook.policy.helpers import (
     pod,
 )
 
+_NULL = "Object{{spec: Object.spec{{{}: null}}}}"
+
 
 @pytest.mark.parametrize(
     ("field", "expression"),
@@ -112,3 +114,59 @@ def test_an_image_is_pulled_always_by_a_merge_on_every_container() -> None:
     assert mutated.object["spec"]["containers"] == [
         {**row, "imagePullPolicy": "Always"} for row in containers
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "merged"),
+    [
+        (["new", "main"], ["new", "main", "second"]),
+        (["second", "main"], ["second", "main"]),
+        (["second", "new"], ["main", "second", "new"]),
+        (["new"], ["main", "second", "new"]),
+    ],
+)
+def test_a_merged_list_has_the_order_of_the_apply_configuration(names: list[str], merged: list[str]) -> None:
+    """Elements that only the object has come before the next one that both have."""
+    obj = pod()
+    obj["spec"]["containers"] = [{"name": "main", "image": "a"}, {"name": "second", "image": "b"}]
+    rows = ", ".join(f'Object.spec.containers{{name: "{name}", image: "c"}}' for name in names)
+    expression = f"Object{{spec: Object.spec{{containers: [{rows}]}}}}"
+    result = mutate([mutating(apply(expression))], obj).object
+    assert [row["name"] for row in result["spec"]["containers"]] == merged
+
+
+def test_a_merged_set_has_the_order_of_the_apply_configuration() -> None:
+    """A finalizer that is new comes where the expression places it."""
+    obj = pod()
+    obj["metadata"]["finalizers"] = ["x.io/a", "x.io/b"]
+    expression = 'Object{metadata: Object.metadata{finalizers: ["x.io/c", "x.io/a"]}}'
+    finalizers = mutate([mutating(apply(expression))], obj).object["metadata"]["finalizers"]
+    assert finalizers == ["x.io/c", "x.io/a", "x.io/b"]
+
+
+@pytest.mark.parametrize(
+    ("message", "expression"),
+    [
+        (
+            "spec.containers[1]: occurs twice",
+            'Object{spec: Object.spec{containers: ["a", "a"].map(n, Object.spec.containers{name: n})}}',
+        ),
+        (
+            "metadata.finalizers[1]: occurs twice",
+            'Object{metadata: Object.metadata{finalizers: ["x.io/a", "x.io/a"]}}',
+        ),
+        ("spec.schedulerName: ApplyConfiguration may not write null", _NULL.format("schedulerName")),
+        ("spec.securityContext: ApplyConfiguration may not write null", _NULL.format("securityContext")),
+        (
+            "metadata.labels.a: ApplyConfiguration may not write null",
+            'Object{metadata: Object.metadata{labels: {"a": null}}}',
+        ),
+    ],
+)
+def test_apply_configuration_refuses_null_and_elements_that_occur_twice(
+    message: str, expression: str
+) -> None:
+    """The API server cannot read such an apply configuration as an object of the kind."""
+    mutated = mutate([mutating(apply(expression))], pod())
+    assert mutated.object == pod()
+    assert message in mutated.errors[0].message
