@@ -14,7 +14,7 @@ from functools import lru_cache
 from planner.manifests.fields import mapping, maps, text
 from planner.model import quantity
 from planner.model.errors import InputError, Where
-from planner.model.pod import NOTHING, AlignedRequest, Alignment, as_one
+from planner.model.pod import NOTHING, Alignment, ContainerRequest, as_one
 from planner.node.topology_manager import (
     GPUS_LABEL,
     MAX_ZONES,
@@ -59,7 +59,7 @@ def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
     """Returns the alignment for these containers (name, whether it keeps its resources, amounts). The record
     is shared by all pods with the same requests, because there are many such pods.
     """
-    asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in containers)
+    asks = tuple(ContainerRequest(name, dict(amounts), stays) for name, stays, amounts in containers)
     return Alignment(asks, as_one(asks))
 
 

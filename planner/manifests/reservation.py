@@ -20,7 +20,7 @@ from planner.model.claim_spec import (
 )
 from planner.model.errors import InputError, Where
 from planner.model.labels import Term, Toleration
-from planner.model.pod import AlignedRequest, Alignment, PodTerm
+from planner.model.pod import Alignment, ContainerRequest, PodTerm
 from planner.model.podgroup import Assignment, HoldMode
 from planner.model.reservation import Reservation, ReservedPodTraits, State, reservation_id
 from planner.model.topology import Domain
@@ -271,10 +271,10 @@ def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     return ReservedPodTraits(alignment, labels, terms, claim_specs)
 
 
-def _aligned_requests(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
+def _aligned_requests(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[ContainerRequest, ...]:
     place = where.below(f"aligned.{scope}")
     return tuple(
-        AlignedRequest(
+        ContainerRequest(
             "",
             {name: integer(amount, place) for name, amount in mapping(entry.get("requests"), place).items()},
             entry.get("stays") is not False,

@@ -9,7 +9,7 @@ selector only reads `kubernetes.io/metadata.name`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.model.labels import Term, Toleration, holds
@@ -65,8 +65,8 @@ class VolumeUse:
 
 
 @dataclass(frozen=True, slots=True)
-class AlignedRequest:
-    """Amounts that the kubelet's Topology Manager aligns together: the request of a container or of the pod.
+class ContainerRequest:
+    """What a container, or the pod as a whole, requests, in base units.
 
     `stays`: the amounts are held for the pod's lifetime. False for an init container that is no sidecar: the
     containers after it use the same amounts again.
@@ -81,10 +81,10 @@ class AlignedRequest:
 class Alignment:
     """The requests that the Topology Manager aligns with scope `container` or `pod`, without empty ones."""
 
-    containers: tuple[AlignedRequest, ...] = ()
-    pod: tuple[AlignedRequest, ...] = ()
+    containers: tuple[ContainerRequest, ...] = ()
+    pod: tuple[ContainerRequest, ...] = ()
 
-    def asks(self, scope: str) -> tuple[AlignedRequest, ...]:
+    def asks(self, scope: str) -> tuple[ContainerRequest, ...]:
         """Returns the requests that are aligned one after the other under the scope "container" or "pod"."""
         return self.pod if scope == "pod" else self.containers
 
@@ -111,11 +111,19 @@ NOTHING = Alignment()
 """The alignment of a pod for which the kubelet aligns nothing."""
 
 
-def as_one(containers: Sequence[AlignedRequest]) -> tuple[AlignedRequest, ...]:
+def as_one(containers: Sequence[ContainerRequest]) -> tuple[ContainerRequest, ...]:
     """Returns what is aligned for the containers of a pod under the scope `pod`: one request, or none.
 
-    `containers`: in the order in which they start. An init container uses what later ones use again; while it
-    runs, the sidecars before it run too.
+    `containers`: in the order in which they start.
+    """
+    return (ContainerRequest("", peak_request(containers)),) if containers else ()
+
+
+def peak_request(containers: Iterable[ContainerRequest]) -> dict[str, int]:
+    """Returns what a pod requests by the kubelet's rule: of each resource the most that its containers use at
+    once. An init container uses what later ones use again; while it runs, the sidecars before it run too.
+
+    `containers`: in the order in which they start.
     """
     lasting: dict[str, int] = {}
     peak: dict[str, int] = {}
@@ -125,29 +133,18 @@ def as_one(containers: Sequence[AlignedRequest]) -> tuple[AlignedRequest, ...]:
             peak[name] = max(peak.get(name, 0), together)
             if ask.stays:
                 lasting[name] = together
-    return (AlignedRequest("", peak),) if containers else ()
+    return peak
 
 
-def _limited(ask: AlignedRequest, limits: Resources) -> AlignedRequest:
+def _limited(ask: ContainerRequest, limits: Resources) -> ContainerRequest:
     return replace(ask, requests={name: min(n, limits.get(name, n)) for name, n in ask.requests.items()})
 
 
 def assumed(requests: Resources) -> Alignment:
     """Returns the alignment of a pod whose containers are not known: its devices, as if of one container."""
     devices = {name: amount for name, amount in requests.items() if "/" in name and amount > 0}
-    asks = (AlignedRequest("", devices),) if devices else ()
+    asks = (ContainerRequest("", devices),) if devices else ()
     return Alignment(asks, asks)
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerRequest:
-    """What a container requests, in base units. `initial`: it runs before the others, as an init container
-    that is no sidecar.
-    """
-
-    requests: Resources
-    initial: bool = False
-    sidecar: bool = False
 
 
 @dataclass(frozen=True, slots=True)

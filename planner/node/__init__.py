@@ -4,7 +4,6 @@
 - `eligibility`: whether a pod may be on a node at all: taints, selectors, affinity, cordon, readiness
 - `topology_manager`, `numa_state`: whether the kubelet would refuse a pod because of its NUMA zones
 - `node_groups`: groups of equal nodes, and which groups could take a pod
-- `effective_request`: what a pod requests, by its containers
 - `runtime_class`: what a RuntimeClass adds to its pods: overhead, node selector, tolerations
 - `nvlink`, `gpu_sharing`, `mig`: NVLink domains inside a host, shares of GPUs, MIG instances
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.model.node import Node
-from planner.model.pod import AlignedRequest
+from planner.model.pod import ContainerRequest
 from planner.model.resources import GPU_RESOURCES, Resources
 
 SINGLE = "single-numa-node"
@@ -59,7 +59,7 @@ class Misfit:
     it had taken a part of the zones.
     """
 
-    request: AlignedRequest
+    request: ContainerRequest
     zones: Mapping[str, int]
     free: tuple[Resources, ...]
     beside: bool
@@ -125,7 +125,7 @@ def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
     return NumaNode(node.name, policy, scope, tuple(zones))
 
 
-def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, occupied: bool) -> Misfit | None:
+def misfit(node: NumaNode, requests: Sequence[ContainerRequest], *, occupied: bool) -> Misfit | None:
     """Returns a `Misfit` for the first request that the kubelet would refuse, None if it admits all in order.
 
     `occupied` False checks the empty node. A request that `stays` reduces the free amounts for later
@@ -142,7 +142,7 @@ def allocate(
     policy: str,
     allocatable: Sequence[Resources],
     free: list[dict[str, int]],
-    requests: Iterable[AlignedRequest],
+    requests: Iterable[ContainerRequest],
 ) -> Misfit | None:
     """Places the requests in the zones one after the other; returns a `Misfit` for the first that is refused,
     None if all are admitted.

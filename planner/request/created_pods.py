@@ -17,13 +17,12 @@ from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Toleration
 from planner.model.names import namespace_of
-from planner.model.pod import PodShape
+from planner.model.pod import PodShape, peak_request
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup
 from planner.model.resources import Resources
 from planner.model.words import listed
-from planner.node.effective_request import effective
 from planner.node.runtime_class import RuntimeClasses
 from planner.request.device_claims import with_devices
 from planner.request.shared_claims import with_claims_of_replicas
@@ -80,11 +79,11 @@ def _with_requests(shape: PodShape, defaults: Resources) -> PodShape:
     """Returns the shape with these requests in each container that does not state the resource; unchanged for
     a pod that was created with them.
     """
-    before = effective(shape.containers)
+    before = peak_request(shape.containers)
     containers = tuple(replace(each, requests={**defaults, **each.requests}) for each in shape.containers)
     added = {
         name: amount - before.get(name, 0)
-        for name, amount in effective(containers).items()
+        for name, amount in peak_request(containers).items()
         if amount > before.get(name, 0)
     }
     if not added:

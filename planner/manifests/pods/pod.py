@@ -29,8 +29,7 @@ from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.host_ports import port_labels, port_terms
 from planner.model.labels import Term
-from planner.model.pod import ContainerRequest, NodeSelection, PodShape
-from planner.node.effective_request import effective
+from planner.model.pod import ContainerRequest, NodeSelection, PodShape, peak_request
 
 CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
 """The fields with containers that run together, and the field with containers that run before them."""
@@ -246,7 +245,7 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
 def _effective(
     spec: Mapping[str, object], containers: Iterable[ContainerRequest], where: Where
 ) -> dict[str, int]:
-    total = effective(containers)
+    total = peak_request(containers)
     total.update(_pod_level(spec, total, where))
     for name, amount in _overhead(spec, where).items():
         total[name] = total.get(name, 0) + amount
@@ -254,14 +253,13 @@ def _effective(
 
 
 def _containers(spec: Mapping[str, object], where: Where) -> tuple[ContainerRequest, ...]:
-    """Returns what the containers request: init containers and sidecars first, in their order."""
+    """Returns what the containers request, in the order in which they start."""
     result = []
     for field in (INIT_CONTAINERS, *CONTAINERS):
-        first = field == INIT_CONTAINERS
         for index, container in enumerate(maps(spec.get(field), where.below(field))):
             request = _container_request(container, where.below(f"{field}[{index}]"))
-            sidecar = first and container.get("restartPolicy") == "Always"
-            result.append(ContainerRequest(request, initial=first and not sidecar, sidecar=sidecar))
+            stays = field != INIT_CONTAINERS or container.get("restartPolicy") == "Always"
+            result.append(ContainerRequest("", request, stays))
     return tuple(result)
 
 

@@ -14,7 +14,7 @@ from planner.manifests.cluster import read
 from planner.manifests.pods.pod import shape_of
 from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
-from planner.model.pod import AlignedRequest, Alignment, BoundPod
+from planner.model.pod import Alignment, BoundPod, ContainerRequest
 from planner.model.podgroup import Assignment, PodSet
 from planner.model.reservation import Reservation
 from planner.node.numa_state import pods_to_come
@@ -193,8 +193,8 @@ def test_a_reservation_keeps_what_the_kubelet_will_align():
     moment, group = dgx(), workers(1, 3, 1)
     held = reservation_for(moment, group, plan(moment, group))
     ((_, traits),) = held.traits
-    asks = (AlignedRequest("", {GPU: 3}), AlignedRequest("", {GPU: 1}))
-    assert traits.alignment == Alignment(asks, (AlignedRequest("", {GPU: 4}),))
+    asks = (ContainerRequest("", {GPU: 3}), ContainerRequest("", {GPU: 1}))
+    assert traits.alignment == Alignment(asks, (ContainerRequest("", {GPU: 4}),))
     assert reservation_from(reservation_manifest(held), Where()) == held
 
 

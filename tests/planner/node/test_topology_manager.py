@@ -7,7 +7,7 @@ import pytest
 from planner.manifests.cluster import read
 from planner.manifests.numa import numa_from
 from planner.model.errors import InputError, Where
-from planner.model.pod import AlignedRequest
+from planner.model.pod import ContainerRequest
 from planner.node.topology_manager import NumaNode, Zone, draw, fewest, misfit
 from webhook.variables.cluster import cluster_variable
 
@@ -49,7 +49,7 @@ def node(policy="single-numa-node", scope="container", **changes) -> NumaNode:
 
 def ask(gpus=0, cpu=0, memory=0, name="main", stays=True):
     """A request of this many GPUs, cores and Gi."""
-    return AlignedRequest(
+    return ContainerRequest(
         name, {GPU: gpus, "cpu": cpu * 1000, "memory": memory * 2**30, "rdma/ib": gpus}, stays
     )
 
