@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from planner.model.labels import Term, Toleration, holds
 from planner.model.resources import MIG_PREFIX, PART_PREFIXES, WHOLE_GPUS, Resources
@@ -223,6 +224,17 @@ class PodShape:
     containers: tuple[ContainerRequest, ...] = field(default=(), compare=False)
     stated: Resources | None = field(default=None, compare=False)
     """The requests before policies raised some of them, for messages; None if no policy did."""
+
+    def requesting_also(self, added: Resources) -> Self:
+        """Returns the shape with these amounts added to its requests, and to those before policies raised
+        some: the pods get them whatever the policies do.
+        """
+
+        def complete(amounts: Resources) -> Resources:
+            return {**amounts, **{name: amounts.get(name, 0) + amount for name, amount in added.items()}}
+
+        stated = None if self.stated is None else complete(self.stated)
+        return replace(self, requests=complete(self.requests), stated=stated)
 
     @property
     def requests_without_overhead(self) -> Resources:

@@ -33,14 +33,8 @@ class RuntimeClass:
         missing = {} if shape.overhead else self.overhead
         if not (missing or self.node_selector or self.tolerations):
             return shape
-
-        def complete(amounts: Resources) -> Resources:
-            return {**amounts, **{name: amounts.get(name, 0) + n for name, n in missing.items()}}
-
         return replace(
-            shape,
-            requests=complete(shape.requests),
-            stated=None if shape.stated is None else complete(shape.stated),
+            shape.requesting_also(missing),
             overhead=shape.overhead or self.overhead,
             node_selector={**self.node_selector, **shape.node_selector},
             tolerations=tuple(dict.fromkeys((*shape.tolerations, *self.tolerations))),

@@ -86,18 +86,7 @@ def _with_requests(shape: PodShape, defaults: Resources) -> PodShape:
         for name, amount in peak_request(containers).items()
         if amount > before.get(name, 0)
     }
-    if not added:
-        return shape
-
-    def complete(amounts: Resources) -> Resources:
-        return {**amounts, **{name: amounts.get(name, 0) + amount for name, amount in added.items()}}
-
-    return replace(
-        shape,
-        requests=complete(shape.requests),
-        stated=None if shape.stated is None else complete(shape.stated),
-        containers=containers,
-    )
+    return replace(shape.requesting_also(added), containers=containers) if added else shape
 
 
 def _tolerating(shape: PodShape) -> PodShape:
