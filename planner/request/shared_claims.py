@@ -18,7 +18,7 @@ from planner.devices.availability import AvailableDevices
 from planner.devices.catalog import Devices
 from planner.model.claim_spec import ClaimSpec
 from planner.model.labels import NODE_NAME_FIELD
-from planner.model.names import namespace_of
+from planner.model.names import namespace_of, object_of
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet
 from planner.model.words import listed
@@ -40,7 +40,7 @@ def with_claims_of_replicas(snapshot: Snapshot, group: ResolvedPodGroup) -> Reso
     """Returns a replica without the devices of the claims that another replica of its object holds, but on
     that replica's node; any other gang unchanged.
     """
-    if group.name.count("/") < 3 or not any(map(_claim_names, group.pod_sets)):
+    if not object_of(group.name) or not any(map(_claim_names, group.pod_sets)):
         return group
     nodes = _nodes_of_replicas(snapshot, group.name)
     if not nodes:
@@ -51,9 +51,9 @@ def with_claims_of_replicas(snapshot: Snapshot, group: ResolvedPodGroup) -> Reso
 def _nodes_of_replicas(snapshot: Snapshot, name: str) -> dict[str, str]:
     """Returns, by the names of the claim specs that other replicas of the object hold, the node of one."""
     nodes: dict[str, str] = {}
-    siblings = name.rpartition("/")[0]
+    own_object = object_of(name)
     for reservation in snapshot.reservations:
-        if reservation.gang != name and reservation.gang.rpartition("/")[0] == siblings:
+        if reservation.gang != name and object_of(reservation.gang) == own_object:
             held = {pod_set: traits.claim_specs for pod_set, traits in reservation.traits}
             for assignment in reservation.assignments:
                 for spec in held.get(assignment.pod_set, ()):
