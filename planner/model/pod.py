@@ -226,9 +226,7 @@ class PodShape:
     """The requests before policies raised some of them, for messages; None if no policy did."""
 
     def requesting_also(self, added: Resources) -> Self:
-        """Returns the shape with these amounts added to its requests, and to those before policies raised
-        some: the pods get them whatever the policies do.
-        """
+        """Returns the shape with these amounts added to its requests, and to those before policies."""
 
         def complete(amounts: Resources) -> Resources:
             return {**amounts, **{name: amounts.get(name, 0) + amount for name, amount in added.items()}}
