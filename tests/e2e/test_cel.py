@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.binaries import Missing, find
+from tests.e2e.binaries import find
 from tests.e2e.cel_expressions import OBJECT, expression
+from tests.e2e.conftest import or_exit
 from webhook.cel import (
     CelError,
     CelType,
@@ -64,10 +65,7 @@ LIBRARY_TYPES = {
 @pytest.fixture(scope="module")
 def library() -> Path:
     """The program that evaluates expressions with the API server's library."""
-    try:
-        programs = find()
-    except Missing as missing:
-        pytest.skip(str(missing))
+    programs = or_exit(find)
     if not os.access(programs["cel"], os.X_OK):
         pytest.skip("these programs were not built by .ci/build-controlplane, which adds `cel`")
     return Path(programs["cel"])
