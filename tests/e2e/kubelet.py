@@ -4,55 +4,31 @@ simulated.
 
 from __future__ import annotations
 
-import logging
-import threading
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.api import Api, Json
+from tests.e2e.polling import Polling
 
 STRATEGIC = "application/strategic-merge-patch+json"
 Outcome = Literal["Succeeded", "Failed"]
-log = logging.getLogger(__name__)
 
 
-class Kubelet:
+class Kubelet(Polling):
     """Looks at the pods several times a second in its own thread while the `with` block runs."""
 
     def __init__(self, api: Api, pause: float = 0.2) -> None:
         """`pause` is the time between two looks, in seconds."""
-        self._api = api
-        self._pause = pause
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
-
-    def __enter__(self) -> Self:
-        """Starts."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stops."""
-        self._stop.set()
-        self._thread.join()
+        super().__init__(api, "kubelet", pause)
 
     def finish(self, pod: Json, outcome: Outcome = "Succeeded") -> None:
         """Ends the containers of a pod."""
         self._status(pod, {"phase": outcome, "conditions": [{"type": "Ready", "status": "False"}]})
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._pause):
-            try:
-                for pod in self._api.items("/api/v1/pods", fieldSelector="spec.nodeName!="):
-                    self._look(pod)
-            except (
-                ApiError,
-                OSError,
-            ) as error:  # a stopped API server, a pod that went meanwhile: look again
-                log.debug("kubelet: %s", error)
+    def look(self) -> None:
+        """Starts the pods that have a node, and removes those that are being deleted."""
+        for pod in self._api.items("/api/v1/pods", fieldSelector="spec.nodeName!="):
+            self._look(pod)
 
     def _look(self, pod: Json) -> None:
         if "deletionTimestamp" in pod["metadata"]:

@@ -8,13 +8,12 @@ have succeeded.
 from __future__ import annotations
 
 import logging
-import threading
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.e2e.api import Api, ApiError, Json
 from tests.e2e.operators import JOBSET, LWS, operate
+from tests.e2e.polling import Polling
 
 log = logging.getLogger(__name__)
 FOLDERS = {
@@ -51,41 +50,26 @@ class Again:
         return getattr(self._api, name)
 
 
-class Operators:
+class Operators(Polling):
     """Looks at the objects a few times a second, from `with` to its end, in a thread of its own."""
 
     def __init__(self, api: Api, pause: float = 0.4) -> None:
         """`pause` is in seconds, between two looks."""
-        self._api = api
+        super().__init__(api, "operators", pause)
         self._again: Any = Again(api)
-        self._pause = pause
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="operators", daemon=True)
         self._started: set[str] = set()
         self.faults: list[str] = []
         """What API servers and webhooks said no to, which a real operator would log and try again."""
 
-    def __enter__(self) -> Self:
-        """Starts."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stops."""
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._pause):
-            for kind, folder in FOLDERS.items():
-                try:
-                    for stored in self._api.items(folder):
-                        self._look({**stored, "kind": kind, "apiVersion": "/".join(folder.split("/")[2:4])})
-                except (ApiError, OSError, TimeoutError) as error:  # gone meanwhile, refused, away: again
-                    log.debug("operators: %s", error)
-                    self.faults.append(str(error))
+    def look(self) -> None:
+        """Does for each object what its operator does next."""
+        for kind, folder in FOLDERS.items():
+            try:
+                for stored in self._api.items(folder):
+                    self._look({**stored, "kind": kind, "apiVersion": "/".join(folder.split("/")[2:4])})
+            except (ApiError, OSError, TimeoutError) as error:  # gone meanwhile, refused, away: again
+                log.debug("operators: %s", error)
+                self.faults.append(str(error))
 
     def _look(self, stored: Json) -> None:
         uid = stored["metadata"]["uid"]
