@@ -7,6 +7,7 @@ and GANGS=5 run its cluster again.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -165,12 +166,14 @@ class Comparison:
 
 
 def compared(word: str, home: Path) -> Iterator[Row]:
-    """A row for each theme with the word in its name. GANGS and SEED: how many gangs, and the seed of the
-    first cluster; a cluster has `GANGS_OF_A_WORLD`, and the next one the next seed.
+    """A row for each theme with the word in its name of which gangs were compared. GANGS and SEED: how many
+    gangs, and the seed of the first cluster; a cluster has `GANGS_OF_A_WORLD`, and the next one the next seed
+    of these themes.
     """
     count, first = int(os.environ.get("GANGS", "200")), int(os.environ.get("SEED", "16"))
-    seeds = range(first, first + -(-count // GANGS_OF_A_WORLD))
     courses = {theme: Course() for theme in THEMES if word in theme}
+    fitting = (seed for seed in itertools.count(first) if _theme(seed) in courses)
+    seeds = list(itertools.islice(fitting, -(-count // GANGS_OF_A_WORLD))) if courses else []
     home.mkdir(parents=True, exist_ok=True)
     programs = find()
     with ControlPlane(programs, home / "control-plane") as plane:
@@ -182,12 +185,16 @@ def compared(word: str, home: Path) -> Iterator[Row]:
         comparison = Comparison(cluster, home / "differences")
         with Kubelet(plane.api), VolumeProvisioner(plane.api):
             for seed in seeds:
-                theme = THEMES[seed % len(THEMES)]
-                if theme in courses:
-                    _run(comparison, seed, theme, courses[theme])
-    for theme, course in courses.items():
+                theme = _theme(seed)
+                _run(comparison, seed, theme, courses[theme])
+    for theme in dict.fromkeys(map(_theme, seeds)):
+        course = courses[theme]
         print(theme, dict(course.features.most_common()), file=sys.stderr, flush=True)
         yield course.row(theme, f"kubernetes {programs.minor}")
+
+
+def _theme(seed: int) -> str:
+    return THEMES[seed % len(THEMES)]
 
 
 def _run(comparison: Comparison, seed: int, theme: str, course: Course) -> None:
