@@ -13,7 +13,7 @@ Source: kube-scheduler's VolumeBinding and VolumeZone plugins.
 
 Not checked, and left to the scheduler: how many volumes a node can attach, `ReadWriteOncePod` claims of pods
 that are only reserved, the storage capacity that drivers report, and whether there are enough available
-volumes if several pods need one each.
+volumes if a pod needs several of them, or several pods need one each.
 """
 
 from __future__ import annotations
