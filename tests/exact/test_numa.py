@@ -14,7 +14,7 @@ import pytest
 
 from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
-from planner.model.pod import AlignedRequest, Alignment, BoundPod, PodShape
+from planner.model.pod import Alignment, BoundPod, ContainerRequest, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.node.numa_state import numa_state_now
 from planner.node.topology_manager import NumaNode, Zone
@@ -51,7 +51,7 @@ def random_instance(random: Random) -> Instance:
             numa[name] = NumaNode(name, policy, scope, zones)
             used = sum(each[GPU] - left[GPU] for left in free)
             if used:
-                taken = Alignment((AlignedRequest("", {GPU: used}),), (AlignedRequest("", {GPU: used}),))
+                taken = Alignment((ContainerRequest("", {GPU: used}),), (ContainerRequest("", {GPU: used}),))
                 pods.append(BoundPod(f"x/{name}", name, {GPU: used, "pods": 1}, alignment=taken))
     sets = [_pod_set(random, place) for place in range(random.randint(1, 2))]
     return Instance(snapshot(nodes, [topology("rack")], pods, numa=numa), gang(*sets, reserve="nodes"), numa)
@@ -70,14 +70,14 @@ def wide_instance(random: Random) -> Instance:
             name, "restricted", "pod", tuple(Zone(f"node-{z}", whole, left) for z, left in enumerate(free))
         )
         used = {resource: sum(whole[resource] - left[resource] for left in free) for resource in whole}
-        taken = Alignment((AlignedRequest("", used),), (AlignedRequest("", used),))
+        taken = Alignment((ContainerRequest("", used),), (ContainerRequest("", used),))
         pods.append(BoundPod(f"x/{name}", name, {**used, "pods": 1}, alignment=taken))
     resources = random.choice(((GPU,), ("cpu",), (GPU, "cpu")))
     sets = []
     for place in range(2):
         asked = random.choice((1, 2, 3, 5, 6, 7))
         requests = {resource: asked * (1000 if resource == "cpu" else 1) for resource in resources}
-        each = (AlignedRequest("", requests),)
+        each = (ContainerRequest("", requests),)
         shape = PodShape({**requests, "pods": 1}, alignment=Alignment(each, each))
         sets.append(PodSet(f"s{place}", random.randint(1, 2), shape))
     return Instance(snapshot(nodes, [topology("rack")], pods, numa=numa), gang(*sets, reserve="nodes"), numa)
@@ -90,8 +90,8 @@ def _pod_set(random: Random, place: int) -> PodSet:
     ]
     total = {name: sum(container[name] for container in containers) for name in (GPU, "cpu")}
     requests = {name: amount for name, amount in total.items() if amount} | {"pods": 1}
-    asks = tuple(AlignedRequest(f"c{index}", container) for index, container in enumerate(containers))
-    shape = PodShape(requests, alignment=Alignment(asks, (AlignedRequest("", total),)))
+    asks = tuple(ContainerRequest(f"c{index}", container) for index, container in enumerate(containers))
+    shape = PodShape(requests, alignment=Alignment(asks, (ContainerRequest("", total),)))
     return PodSet(f"s{place}", random.randint(1, 3), shape)
 
 
